@@ -1,0 +1,111 @@
+//! Decimal text to a double on the safe side.
+//!
+//! `"0.1"` names a real number that no double holds. [`parse_up`] and [`parse_down`] return its two neighbours, found by
+//! comparing the exact decimal expansion of the nearest double with the text, digit by digit.
+
+use std::cmp::Ordering;
+
+/// The least double at or above the decimal number in `text`; `None` when it is not one. `"inf"` is +∞.
+#[must_use]
+pub fn parse_up(text: &str) -> Option<f64> {
+    let nearest = parse_nearest(text)?;
+    Some(if compare(nearest, text)? == Ordering::Less { nearest.next_up() } else { nearest })
+}
+
+/// The greatest double at or below the decimal number in `text`; `None` when it is not one. `"inf"` is +∞.
+#[must_use]
+pub fn parse_down(text: &str) -> Option<f64> {
+    let nearest = parse_nearest(text)?;
+    Some(if compare(nearest, text)? == Ordering::Greater { nearest.next_down() } else { nearest })
+}
+
+/// The double nearest to the decimal number in `text`: digits with an optional sign, point and exponent, or `"inf"`.
+#[must_use]
+pub fn parse_nearest(text: &str) -> Option<f64> {
+    let body = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let plain = body.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    if plain || body == "inf" { text.parse().ok() } else { None }
+}
+
+/// How the double compares with the decimal number, exactly.
+fn compare(value: f64, text: &str) -> Option<Ordering> {
+    if text.trim_start_matches(['+', '-']) == "inf" {
+        return Some(Ordering::Equal);
+    }
+    let (negative, magnitude) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if value.is_infinite() {
+        return Some(if negative { Ordering::Less } else { Ordering::Greater });
+    }
+    // 767 significant digits write any double exactly.
+    let ours = Digits::of(&format!("{:.766e}", value.abs()))?;
+    let theirs = Digits::of(magnitude)?;
+    let order = ours.cmp(&theirs);
+    Some(if negative { order.reverse() } else { order })
+}
+
+/// A decimal number as its first significant digit's exponent and its digits, without zeros at either end.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Digits {
+    exponent: i64,
+    digits: Vec<u8>,
+}
+
+impl Digits {
+    fn of(text: &str) -> Option<Self> {
+        let (mantissa, exponent) = match text.find(['e', 'E']) {
+            Some(at) => (&text[..at], text[at + 1..].parse::<i64>().ok()?),
+            None => (text, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+        if all.is_empty() || !all.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        let Some(first) = all.iter().position(|&d| d != b'0') else {
+            return Some(Self { exponent: i64::MIN, digits: Vec::new() });
+        };
+        let last = all.iter().rposition(|&d| d != b'0').unwrap_or(first);
+        let place = i64::try_from(whole.len()).ok()? - i64::try_from(first).ok()?;
+        Some(Self { exponent: exponent.checked_add(place)?, digits: all[first..=last].to_vec() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn neighbours_of_a_decimal() {
+        // The double called 0.1 lies above one tenth, the double called 0.3 below three tenths.
+        assert_eq!((parse_down("0.1"), parse_up("0.1")), (Some(0.1f64.next_down()), Some(0.1)));
+        assert_eq!((parse_down("0.3"), parse_up("0.3")), (Some(0.3), Some(0.3f64.next_up())));
+        for exact in ["0.5", "1", "-2.25", "1e3", "0", "-0", "inf", "0.000", "1152921504606846976"] {
+            assert_eq!(parse_down(exact), parse_up(exact), "{exact}");
+        }
+        assert_eq!(parse_up("1e-400"), Some(f64::from_bits(1)));
+        assert_eq!(parse_down("1e-400"), Some(0.0));
+        assert_eq!((parse_down("1e400"), parse_up("1e400")), (Some(f64::MAX), Some(f64::INFINITY)));
+        assert_eq!((parse_down("-0.1"), parse_up("-0.1")), (Some(-0.1), Some((-0.1f64).next_up())));
+        for bad in ["", "x", "nan", "NaN", "1e", "--1", ".", "infinity", "1_0"] {
+            assert!(parse_up(bad).is_none() && parse_down(bad).is_none(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_double_written_out_is_itself(bits in any::<u64>()) {
+            let x = f64::from_bits(bits);
+            prop_assume!(x.is_finite());
+            let text = format!("{x:.1100}");
+            prop_assert_eq!(parse_up(&text), Some(x));
+            prop_assert_eq!(parse_down(&text), Some(x));
+            let shortest = format!("{x:e}");
+            let (low, high) = (parse_down(&shortest), parse_up(&shortest));
+            prop_assert!(low <= Some(x) && Some(x) <= high);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Slow, obvious references. Nothing that ships depends on this crate.
+
+pub mod big;
