@@ -1,1 +1,41 @@
-//! x
+//! Privacy accounting that never reports too little: the pure core of paygo.
+//!
+//! ```text
+//! what was done      how bad at worst     all together     what we promise
+//! Mechanism  ─────▶  Cost (a curve)  ──▶  composition ──▶  Guarantee
+//! plain data         upper bound          upper bound      (ε, δ), neighbors, unit, basis
+//! ```
+//!
+//! Every arrow is a pure function; every number that flows right is an upper bound and is only ever rounded up. No I/O,
+//! no clock, no threads, no randomness.
+//!
+//! | read | for |
+//! | --- | --- |
+//! | [`params`] | ε, δ, ρ, μ, orders, noise: each checked once; which datasets are neighbors |
+//! | [`mechanism`] | what can be done to data, one file per family with mathematics of its own |
+//! | [`cost`] | the price of a mechanism in every currency, under one neighbor relation |
+//! | [`curve`] | Rényi curves on stored orders, and what may be said between them |
+//! | [`convert`] | Rényi, zCDP and GDP to (ε, δ) and back, every method |
+//! | [`compose`] | composition of (ε, δ) steps fixed in advance |
+//! | [`account`] | all methods side by side; the tightest |
+//! | [`calibrate`] | the least noise, most steps or largest batch for a target |
+//! | [`schedule`] | noise schedules and how long a budget lasts |
+//! | [`guarantee`] | the bases, and what each allows |
+//! | [`estimate`] | numbers from the papers that are not bounds |
+//! | [`wire`] | the words in which plans and requests are written |
+//!
+//! Theorems are cited by their number in `docs/theory.md` (T9, E4, …), which gives statements, sources, preconditions and
+//! corrections.
+
+pub mod account;
+pub mod calibrate;
+pub mod compose;
+pub mod convert;
+pub mod cost;
+pub mod curve;
+pub mod estimate;
+pub mod guarantee;
+pub mod mechanism;
+pub mod params;
+pub mod schedule;
+pub mod wire;

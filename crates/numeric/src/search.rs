@@ -159,9 +159,14 @@ pub fn first_true(lo: u64, hi: u64, guess: u64, mut holds: impl FnMut(u64) -> bo
 }
 
 /// A root of the increasing function `f` on `[lo, hi]`, to about the last digit; for searches.
+pub fn root(lo: f64, hi: f64, f: impl FnMut(f64) -> f64) -> f64 {
+    root_within(lo, hi, 2.0 * f64::EPSILON, f)
+}
+
+/// A root of the increasing function `f` on `[lo, hi]` up to a relative tolerance; for searches.
 ///
 /// Regula falsi with the Illinois correction, falling back to bisection. An end is returned when the root is outside.
-pub fn root(mut lo: f64, mut hi: f64, mut f: impl FnMut(f64) -> f64) -> f64 {
+pub fn root_within(mut lo: f64, mut hi: f64, tolerance: f64, mut f: impl FnMut(f64) -> f64) -> f64 {
     let (mut f_lo, mut f_hi) = (f(lo), f(hi));
     if f_lo >= 0.0 {
         return lo;
@@ -172,7 +177,7 @@ pub fn root(mut lo: f64, mut hi: f64, mut f: impl FnMut(f64) -> f64) -> f64 {
     let mut side = 0;
     for round in 0..120 {
         let width = hi - lo;
-        if width <= 2.0 * f64::EPSILON * lo.abs().max(hi.abs()) {
+        if width <= tolerance * lo.abs().max(hi.abs()) {
             break;
         }
         let mut x = hi - f_hi * (width / (f_hi - f_lo));

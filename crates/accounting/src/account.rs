@@ -1,0 +1,316 @@
+//! What a cost comes to, by every method that applies, side by side.
+//!
+//! The least ε (or δ) over Rényi orders is found in two steps: over stored orders, then between the neighbours of the
+//! best one where the curve has a closed form. Every order is sound, so the search may be sloppy; the bound at the order
+//! found is rounded up.
+
+use crate::compose::{self, Drift};
+use crate::convert::{Conversion, gaussian, joint_range, renyi, zcdp};
+use crate::cost::Cost;
+use crate::curve::{Orders, RenyiCurve};
+use crate::estimate;
+use crate::guarantee::Basis;
+use crate::mechanism::Single;
+use crate::params::{Delta, Epsilon, Order};
+use paygo_numeric::elementary::{exp, exp_m1, ln, ln_1p};
+use paygo_numeric::rounding::sub_down;
+use paygo_numeric::search::minimize;
+
+/// What is fixed; the other number is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// The least ε at this δ.
+    Delta(Delta),
+    /// The least δ at this ε.
+    Epsilon(Epsilon),
+}
+
+/// One method's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The method's name.
+    pub method: &'static str,
+    /// ε, an upper bound unless the basis says otherwise.
+    pub epsilon: Epsilon,
+    /// δ, likewise.
+    pub delta: Delta,
+    /// The Rényi order used, where there is one.
+    pub order: Option<Order>,
+    /// The adaptivity under which it holds.
+    pub basis: Basis,
+}
+
+/// Every method that applies to a cost, from the simplest to the tightest, estimates last.
+#[must_use]
+pub fn rows(cost: &Cost, target: Target) -> Vec<Row> {
+    let mut rows = Vec::new();
+    composition_rows(cost, target, &mut rows);
+    zcdp_rows(cost, target, &mut rows);
+    gdp_row(cost, target, &mut rows);
+    renyi_rows(cost, target, &mut rows);
+    estimate_rows(cost, target, &mut rows);
+    rows
+}
+
+/// The tightest proved price of a plan: the least ε at this δ over the exact methods, and how it was reached.
+#[must_use]
+pub fn tightest(cost: &Cost, delta: Delta) -> Row {
+    let mut rows = Vec::new();
+    gdp_row(cost, Target::Delta(delta), &mut rows);
+    if rows.is_empty() {
+        let priced = Priced::new(cost);
+        rows.push(priced.row(Conversion::Exact, Target::Delta(delta)));
+        if cost.approximate_steps().is_some() {
+            composition_rows(cost, Target::Delta(delta), &mut rows);
+        }
+    }
+    let least = |a: Row, b: Row| if b.epsilon < a.epsilon { b } else { a };
+    rows.into_iter().reduce(least).unwrap_or(Row {
+        method: "none",
+        epsilon: Epsilon::INFINITE,
+        delta,
+        order: None,
+        basis: Basis::FixedInAdvance,
+    })
+}
+
+/// The least ε at δ over the stored orders of a curve, by one conversion, and the order that gives it.
+///
+/// Fixed in advance only: the best order is chosen after the fact (E4).
+#[must_use]
+pub fn least_epsilon(curve: &RenyiCurve, conversion: Conversion, delta: Delta) -> (Epsilon, Option<Order>) {
+    let log_inverse = -ln(delta.get());
+    // Cheap lower estimates first: CKS itself, and for the exact conversion CKS + ln(1 − e^{−(α−1)γ})/(α−1), which it
+    // cannot beat while αδ < 1 (take p = αδ in γ*'s minimum).
+    let mut candidates: Vec<(f64, Order, f64)> = curve
+        .points()
+        .filter(|&(_, value)| value < f64::INFINITY)
+        .map(|(order, value)| {
+            let (a, b) = (order.get(), order.get() - 1.0);
+            let floor = match conversion {
+                Conversion::Classic => value + log_inverse / b,
+                Conversion::Cks => value + (log_zeta_near(a) + log_inverse) / b,
+                Conversion::Lemma1 | Conversion::Exact if a * delta.get() < 1.0 => {
+                    value + (log_zeta_near(a) + log_inverse + ln(-exp_m1(-b * value))) / b
+                }
+                Conversion::Lemma1 | Conversion::Exact => 0.0,
+            };
+            (if floor.is_nan() { 0.0 } else { floor }, order, value)
+        })
+        .collect();
+    candidates.sort_by(|x, y| x.0.total_cmp(&y.0));
+    let mut best = (Epsilon::INFINITE, None);
+    for (floor, order, value) in candidates {
+        if floor * (1.0 - 1e-9) - 1e-12 > best.0.get() {
+            break;
+        }
+        let epsilon = conversion.epsilon(order, value, delta);
+        if epsilon < best.0 || best.1.is_none() {
+            best = (epsilon, Some(order));
+        }
+    }
+    best
+}
+
+/// The least δ at ε over the stored orders of a curve, by one conversion, and the order that gives it.
+#[must_use]
+pub fn least_delta(curve: &RenyiCurve, conversion: Conversion, epsilon: Epsilon) -> (Delta, Option<Order>) {
+    let mut best = (Delta::ONE, None);
+    for (order, value) in curve.points() {
+        let delta = conversion.delta(order, value, epsilon);
+        if delta < best.0 {
+            best = (delta, Some(order));
+        }
+    }
+    best
+}
+
+/// A cost with its curve on the standard orders.
+struct Priced<'a> {
+    cost: &'a Cost,
+    curve: RenyiCurve,
+    slack: Delta,
+}
+
+impl<'a> Priced<'a> {
+    fn new(cost: &'a Cost) -> Self {
+        Self { cost, curve: cost.curve(&Orders::standard()), slack: cost.slack() }
+    }
+
+    fn row(&self, conversion: Conversion, target: Target) -> Row {
+        let method = match conversion {
+            Conversion::Classic => "renyi-classic",
+            Conversion::Cks => "renyi-cks",
+            Conversion::Lemma1 => "renyi-lemma1",
+            Conversion::Exact => "renyi-exact",
+        };
+        let basis = Basis::FixedInAdvance;
+        match target {
+            Target::Delta(delta) => {
+                let (epsilon, order) = match after_slack(delta, self.slack) {
+                    Some(rest) => self.epsilon(conversion, rest),
+                    None => (Epsilon::INFINITE, None),
+                };
+                Row { method, epsilon, delta, order, basis }
+            }
+            Target::Epsilon(epsilon) => {
+                let (delta, order) = self.delta(conversion, epsilon);
+                Row { method, epsilon, delta: delta + self.slack, order, basis }
+            }
+        }
+    }
+
+    fn epsilon(&self, conversion: Conversion, delta: Delta) -> (Epsilon, Option<Order>) {
+        let stored = least_epsilon(&self.curve, conversion, delta);
+        let log_inverse = -ln(delta.get());
+        let near = |order: Order| {
+            let (a, value) = (order.get(), self.cost.renyi(order));
+            let cks = value + (log_zeta_near(a) + log_inverse) / (a - 1.0);
+            match conversion {
+                Conversion::Classic => value + log_inverse / (a - 1.0),
+                Conversion::Cks => cks,
+                Conversion::Exact | Conversion::Lemma1 if (a - 1.0) * value > 8.0 => cks,
+                Conversion::Lemma1 => conversion.epsilon(order, value, delta).get(),
+                Conversion::Exact => joint_range::epsilon_near(order, value, delta),
+            }
+        };
+        match self.refine(stored.1, near) {
+            Some(order) => {
+                let refined = conversion.epsilon(order, self.cost.renyi(order), delta);
+                if refined < stored.0 { (refined, Some(order)) } else { stored }
+            }
+            None => stored,
+        }
+    }
+
+    fn delta(&self, conversion: Conversion, epsilon: Epsilon) -> (Delta, Option<Order>) {
+        let stored = least_delta(&self.curve, conversion, epsilon);
+        let near = |order: Order| {
+            let (a, value) = (order.get(), self.cost.renyi(order));
+            let exponent = (a - 1.0) * (value - epsilon.get());
+            match conversion {
+                Conversion::Classic => exponent,
+                Conversion::Cks => log_zeta_near(a) + exponent,
+                Conversion::Lemma1 | Conversion::Exact => {
+                    ln(conversion.delta(order, value, epsilon).get().max(f64::MIN_POSITIVE))
+                }
+            }
+        };
+        match self.refine(stored.1, near) {
+            Some(order) => {
+                let refined = conversion.delta(order, self.cost.renyi(order), epsilon);
+                if refined < stored.0 { (refined, Some(order)) } else { stored }
+            }
+            None => stored,
+        }
+    }
+
+    /// A better order between the neighbours of the best stored one, where the curve has a closed form.
+    fn refine(&self, stored: Option<Order>, near: impl Fn(Order) -> f64) -> Option<Order> {
+        if !self.cost.is_smooth() {
+            return None;
+        }
+        let orders = self.curve.orders().as_slice();
+        let at = stored.map_or(0, |best| orders.partition_point(|&order| order < best));
+        let low = if at == 0 || stored.is_none() { 1e-6 } else { orders[at - 1].get() - 1.0 };
+        let high = orders.get(at + 1).map_or(1e6, |order| order.get() - 1.0);
+        let at_log = |x: f64| Order::new(1.0 + exp(x)).expect("above 1");
+        let steps = if low < 1e-3 || high > 1e5 { 48 } else { 14 };
+        let (x, _) = minimize(ln(low), ln(high), steps, |x| near(at_log(x)));
+        Some(at_log(x))
+    }
+}
+
+/// What is left of δ for the conversion once the slack is taken off, rounded down; `None` when nothing is.
+fn after_slack(delta: Delta, slack: Delta) -> Option<Delta> {
+    Delta::new(sub_down(delta.get(), slack.get())).ok().filter(|rest| slack == Delta::ZERO || *rest > Delta::ZERO)
+}
+
+fn renyi_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
+    let priced = Priced::new(cost);
+    rows.extend(Conversion::ALL.map(|conversion| priced.row(conversion, target)));
+}
+
+fn zcdp_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
+    let Some(rho) = cost.rho() else { return };
+    let slack = cost.slack();
+    let basis = Basis::FullyAdaptive;
+    for (method, conversion) in
+        [("zcdp-classic", Conversion::Classic), ("zcdp-cks", Conversion::Cks), ("zcdp-exact", Conversion::Exact)]
+    {
+        rows.push(match target {
+            Target::Delta(delta) => {
+                let (epsilon, order) = match after_slack(delta, slack) {
+                    Some(rest) => zcdp::epsilon(conversion, rho, rest),
+                    None => (Epsilon::INFINITE, None),
+                };
+                Row { method, epsilon, delta, order, basis }
+            }
+            Target::Epsilon(epsilon) => {
+                let (delta, order) = zcdp::delta(conversion, rho, epsilon);
+                Row { method, epsilon, delta: delta + slack, order, basis }
+            }
+        });
+    }
+}
+
+fn gdp_row(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
+    let Some(mu) = cost.mu() else { return };
+    let (epsilon, delta) = match target {
+        Target::Delta(delta) => (gaussian::epsilon(mu, delta), delta),
+        Target::Epsilon(epsilon) => (epsilon, gaussian::delta(mu, epsilon)),
+    };
+    rows.push(Row { method: "gdp-exact", epsilon, delta, order: None, basis: Basis::FullyAdaptive });
+}
+
+fn composition_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
+    let Some(steps) = cost.approximate_steps() else { return };
+    let (sum, sum_delta) = compose::basic(&steps);
+    match target {
+        Target::Delta(delta) => {
+            let epsilon = if sum_delta <= delta { sum } else { Epsilon::INFINITE };
+            rows.push(Row { method: "basic", epsilon, delta, order: None, basis: Basis::FullyAdaptive });
+            for (method, drift) in [("advanced-drv", Drift::Drv), ("advanced-tanh", Drift::Tanh)] {
+                let epsilon = match after_slack(delta, sum_delta) {
+                    Some(slack) if slack > Delta::ZERO => compose::advanced(&steps, drift, slack).0,
+                    Some(_) | None => Epsilon::INFINITE,
+                };
+                rows.push(Row { method, epsilon, delta, order: None, basis: Basis::FixedInAdvance });
+            }
+            if let Some(epsilon) = compose::optimal_epsilon(&steps, delta) {
+                let basis = Basis::FixedInAdvance;
+                rows.push(Row { method: "optimal", epsilon, delta, order: None, basis });
+            }
+        }
+        Target::Epsilon(epsilon) => {
+            let delta = if sum <= epsilon { sum_delta } else { Delta::ONE };
+            rows.push(Row { method: "basic", epsilon, delta, order: None, basis: Basis::FullyAdaptive });
+            if let Some(delta) = compose::optimal(&steps, epsilon) {
+                let basis = Basis::FixedInAdvance;
+                rows.push(Row { method: "optimal", epsilon, delta, order: None, basis });
+            }
+        }
+    }
+}
+
+/// [Y]'s and [A]'s estimates, for plans of one Poisson-sampled Gaussian, so that their readers find them, marked.
+fn estimate_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
+    let Target::Delta(delta) = target else { return };
+    let Some(&[(Single::PoissonSampledGaussian(sampled), count)]) = cost.singles().as_deref() else { return };
+    let (q, s) = (sampled.sampling_probability, sampled.noise_multiplier);
+    if q.get() >= 1.0 || delta == Delta::ZERO {
+        return;
+    }
+    let basis = Basis::Estimate;
+    if let Some(estimate) = estimate::yu_epsilon(q, s, count, delta) {
+        rows.push(Row { method: "estimate-yu", epsilon: estimate.for_display(), delta, order: None, basis });
+    }
+    let estimate = estimate::abadi_epsilon(q, s, count, delta);
+    rows.push(Row { method: "estimate-asoodeh-fig3", epsilon: estimate.for_display(), delta, order: None, basis });
+}
+
+/// About `ln ζ_α`. Searches only.
+fn log_zeta_near(a: f64) -> f64 {
+    debug_assert!(a > 1.0 && renyi::log_zeta(Order::new(a).expect("an order")).hi() < 0.0);
+    if a == f64::INFINITY { 0.0 } else { (a - 1.0) * ln_1p(-1.0 / a) - ln(a) }
+}

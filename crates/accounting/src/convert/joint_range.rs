@@ -1,0 +1,254 @@
+//! The optimal conversion: the joint range of Rényi divergence and hockey stick ([A] Theorem 3, T11).
+//!
+//! By data processing it is enough to look at two-point pairs `P = (p, 1−p)`, `Q = (r, 1−r)` that just fail
+//! (ε, δ)-DP, `r = (p−δ)·e^{−ε}`. The least Rényi divergence among them,
+//!
+//! ```text
+//! γ*(α, ε, δ) = min_p  ln F(p)/(α−1),    F(p) = p^α r^{1−α} + (1−p)^α (1−r)^{1−α}
+//! ```
+//!
+//! is the largest γ for which `D_α ≤ γ` implies (ε, δ)-DP. Four facts make it computable to the last digits:
+//!
+//! - `F(p) − 1 = r·g(p/r − 1) + (1−r)·g((1−p)/(1−r) − 1)` with `g(w) = (1+w)^α − 1 − αw ≥ 0`: nothing cancels;
+//! - `p − r = (p−δ)(1−e^{−ε}) + δ` and `1−r = (1−p) + δ + (p−δ)(1−e^{−ε})`: sums of positive terms;
+//! - `F` is convex in `p`, so its minimum has a certificate ([`paygo_numeric::search::convex_floor`]);
+//! - γ* rises with ε and with δ, so both inverses are certified by evaluating γ* once more at the answer.
+//!
+//! For `αδ ≥ 1` the minimum is at `p = 1`, and γ* = ε − ln(1−δ). For δ = 0 it is 0.
+
+use crate::params::{Delta, Epsilon, Order};
+use paygo_numeric::Interval;
+use paygo_numeric::elementary::{exp, exp_m1, ln, ln_1p};
+use paygo_numeric::excess::{entropy_excess, exp_excess, power_excess};
+use paygo_numeric::search::{convex_floor, root, root_within};
+use paygo_numeric::sums::{log_add_exp, log_sum_exp};
+
+/// γ*(α, ε, δ) rounded down: every mechanism with `D_α ≤ γ*` is (ε, δ)-DP, and for larger γ some are not.
+///
+/// # Tightness
+/// Within 10⁻¹⁰ of the truth, relatively. Optimal for one direction; a mechanism bounded in both may in rare corners
+/// (ε near 0, δ above 0.02) satisfy a little more.
+#[must_use]
+pub fn largest_divergence(order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
+    let (a, e, d) = (order.get(), epsilon.get(), delta.get());
+    if d == 0.0 {
+        // The infimum over p is 0 and not attained; at α = ∞, γ-DP is (γ, 0)-DP.
+        return if a == f64::INFINITY { e } else { 0.0 };
+    }
+    if d >= 1.0 || e == f64::INFINITY {
+        return f64::INFINITY;
+    }
+    if a * d >= 1.0 {
+        // a·d computed in doubles: at the border both formulas agree, and this one is a value of F at p = 1, so the
+        // certificate below must be used unless a·d is at least 1 for certain.
+        let product = Interval::point(a) * d;
+        if product.lo() >= 1.0 {
+            return (Interval::point(e) - (-Interval::point(d)).ln_1p()).lo();
+        }
+    }
+    let search = Search::new(a, e, d);
+    Certificate::new(a, e, d).floor(search.minimizer())
+}
+
+/// The least ε with `γ*(α, ε, δ) ≥ value`, rounded up; `upper` is a bound already known.
+pub(crate) fn epsilon(order: Order, value: f64, delta: Delta, upper: Epsilon) -> f64 {
+    let (a, d) = (order.get(), delta.get());
+    if d == 0.0 || a == f64::INFINITY || (Interval::point(a) * d).lo() >= 1.0 || upper == Epsilon::ZERO {
+        return upper.get(); // Lemma 1 is exact here.
+    }
+    if largest_divergence(order, Epsilon::ZERO, delta) >= value {
+        return 0.0;
+    }
+    // Search: find ε with plain floats.
+    let found = root(0.0, upper.get(), |e| Search::new(a, e, d).divergence() - value);
+    // Bound: move up until the certificate agrees.
+    let holds = |e: f64| Epsilon::new(e).is_ok_and(|e| largest_divergence(order, e, delta) >= value);
+    move_up_until(found, upper.get(), holds)
+}
+
+/// About the same, for searches.
+pub(crate) fn epsilon_near(order: Order, value: f64, delta: Delta) -> f64 {
+    let (a, d) = (order.get(), delta.get());
+    let upper = super::Conversion::Lemma1.epsilon(order, value, delta).get();
+    if d == 0.0 || a * d >= 1.0 || a == f64::INFINITY || upper == 0.0 || upper == f64::INFINITY {
+        return upper;
+    }
+    root_within(0.0, upper, 1e-10, |e| Search::new(a, e, d).divergence() - value)
+}
+
+/// The least δ with `γ*(α, ε, δ) ≥ value`, rounded up; `upper` is a bound already known.
+pub(crate) fn delta(order: Order, value: f64, epsilon: Epsilon, upper: Delta) -> f64 {
+    let (a, e) = (order.get(), epsilon.get());
+    if a == f64::INFINITY || (Interval::point(a) * upper.get()).hi() > 1.0 && reaches_the_end(order, value, epsilon) {
+        return upper.get(); // δ ≥ 1/α, where Lemma 1 is exact.
+    }
+    let holds = |d: f64| Delta::new(d).is_ok_and(|d| largest_divergence(order, epsilon, d) >= value);
+    let (least, most) = (-700.0, ln(upper.get().min(1.0 / a)));
+    if most <= least {
+        return upper.get();
+    }
+    let found = root(least, most, |x| Search::new(a, e, exp(x)).divergence() - value);
+    move_up_until(exp(found), upper.get(), holds)
+}
+
+/// Whether even δ = 1/α does not suffice: `value > ε − ln(1 − 1/α)`.
+fn reaches_the_end(order: Order, value: f64, epsilon: Epsilon) -> bool {
+    let inverse = Interval::ONE / order.get();
+    (Interval::point(epsilon.get()) - (-inverse).ln_1p()).hi() < value
+}
+
+/// The first of `found·(1 + 2⁻⁴⁷)`, `found·(1 + 2⁻⁴⁴)`, … at which `holds`, or `limit`.
+fn move_up_until(found: f64, limit: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    let mut bump = 2f64.powi(-47);
+    while bump < 1.0 {
+        let candidate = found * (1.0 + bump);
+        if candidate >= limit {
+            return limit;
+        }
+        if holds(candidate) {
+            return candidate;
+        }
+        bump *= 8.0;
+    }
+    limit
+}
+
+/// Plain floats: where the minimum is, and about how low. Searches only.
+struct Search {
+    a: f64,
+    d: f64,
+    /// `e^{−ε}` and `1 − e^{−ε}`.
+    decay: f64,
+    gap: f64,
+    /// `αδ` and `1 − αδ`.
+    start: f64,
+    room: f64,
+}
+
+/// A point of the search: `p` and `1 − p`, each without cancellation.
+#[derive(Clone, Copy)]
+struct Point {
+    p: f64,
+    rest: f64,
+}
+
+impl Search {
+    fn new(a: f64, e: f64, d: f64) -> Self {
+        Self { a, d, decay: exp(-e), gap: -exp_m1(-e), start: a * d, room: (1.0 - a * d).max(f64::EPSILON) }
+    }
+
+    /// `p = αδ + (1−αδ)·sigmoid(v)`.
+    fn point(&self, v: f64) -> (Point, f64) {
+        let (low, high) = if v < 0.0 {
+            let t = exp(v);
+            (t / (1.0 + t), 1.0 / (1.0 + t))
+        } else {
+            let t = exp(-v);
+            (1.0 / (1.0 + t), t / (1.0 + t))
+        };
+        (Point { p: self.start + self.room * low, rest: self.room * high }, self.room * low)
+    }
+
+    /// `p/r − 1`, `1 − (1−p)/(1−r)`, `r`, `1−r`.
+    fn pair(&self, point: Point) -> (f64, f64, f64, f64) {
+        let u = point.p - self.d;
+        let difference = u * self.gap + self.d;
+        let (r, rest) = (u * self.decay, point.rest + difference);
+        (difference / r, difference / rest, r, rest)
+    }
+
+    /// The sign and size of `F′` in logarithms; increasing in `v`.
+    fn slope(&self, v: f64) -> f64 {
+        let (point, above_start) = self.point(v);
+        let (w1, w2, _, _) = self.pair(point);
+        let b = self.a - 1.0;
+        let u = point.p - self.d;
+        let left = b * ln_1p(w1) + ln(above_start) - ln(u);
+        let right = b * ln_1p(-w2) + ln(self.a - b * self.decay * (1.0 - w2));
+        left - right
+    }
+
+    fn minimizer(&self) -> Point {
+        self.point(root(-700.0, 36.0, |v| self.slope(v))).0
+    }
+
+    /// About γ*.
+    fn divergence(&self) -> f64 {
+        let point = self.minimizer();
+        let (w1, w2, r, rest) = self.pair(point);
+        let b = self.a - 1.0;
+        let (l1, l2) = (ln_1p(w1), ln_1p(-w2));
+        let log = if self.a * l1 > 600.0 {
+            log_sum_exp(&[ln(point.p) + b * l1, ln(point.rest) + b * l2])
+        } else {
+            let g = |w: f64, l: f64| (1.0 + w) * exp_excess(b * l) + b * entropy_excess(w);
+            ln_1p(r * g(w1, l1) + rest * g(-w2, l2))
+        };
+        log / b
+    }
+}
+
+/// Enclosures: what `F` is at an exactly known `p`.
+struct Certificate {
+    a: f64,
+    d: f64,
+    decay: Interval,
+    gap: Interval,
+}
+
+impl Certificate {
+    fn new(a: f64, e: f64, d: f64) -> Self {
+        let e = Interval::point(-e);
+        Self { a, d, decay: e.exp(), gap: -e.exp_m1() }
+    }
+
+    /// A lower bound on `min_p ln F(p)/(α−1)`, given a guess of the minimiser.
+    fn floor(&self, guess: Point) -> f64 {
+        let b = Interval::point(self.a) - 1.0;
+        // Hold the smaller of p and 1−p as the exact double; the other is then one minus it, enclosed.
+        let by_rest = guess.rest < 0.5;
+        let x = if by_rest { guess.rest } else { guess.p };
+        let (lo, hi) = if by_rest { (0.0, 1.0 - self.d) } else { (self.d, 1.0) };
+        let at = |x: f64| {
+            let (x, other) = (Interval::point(x), Interval::ONE - x);
+            if by_rest { (other, x) } else { (x, other) }
+        };
+        let (p, rest) = at(x);
+        let log_at_guess = self.log_value(p, rest);
+        if log_at_guess.hi() > 100.0 {
+            // Scaled by its value at the guess, so that nothing overflows.
+            let scale = log_at_guess.middle();
+            let floor = convex_floor(x, lo, hi, |x| {
+                let (p, rest) = at(x);
+                (self.log_value(p, rest) - scale).exp()
+            });
+            return if floor > 0.0 { ((Interval::point(floor).ln() + scale) / b).lo() } else { f64::NEG_INFINITY };
+        }
+        let floor = convex_floor(x, lo, hi, |x| {
+            let (p, rest) = at(x);
+            self.excess(p, rest)
+        });
+        if floor > 0.0 { (Interval::point(floor).ln_1p() / b).lo() } else { 0.0 }
+    }
+
+    /// `p/r − 1`, `(1−p)/(1−r) − 1`, `r`, `1−r`.
+    fn pair(&self, p: Interval, rest: Interval) -> (Interval, Interval, Interval, Interval) {
+        let u = (p - self.d).max(0.0);
+        let difference = u * self.gap + self.d;
+        let (r, other) = (u * self.decay, rest + difference);
+        (difference / r, -(difference / other), r, other)
+    }
+
+    /// `F(p) − 1`.
+    fn excess(&self, p: Interval, rest: Interval) -> Interval {
+        let (w1, w2, r, other) = self.pair(p, rest);
+        r * power_excess(self.a, w1) + other * power_excess(self.a, Interval::new(w2.lo().max(-1.0), w2.hi()))
+    }
+
+    /// `ln F(p)`.
+    fn log_value(&self, p: Interval, rest: Interval) -> Interval {
+        let (w1, w2, _, _) = self.pair(p, rest);
+        let b = Interval::point(self.a) - 1.0;
+        log_add_exp(p.ln() + b * w1.ln_1p(), rest.ln() + b * w2.ln_1p())
+    }
+}

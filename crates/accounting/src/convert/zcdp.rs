@@ -1,0 +1,131 @@
+//! ρ-zCDP, `D_α ≤ α·ρ` at every order, turned into (ε, δ) by the best real order (T13).
+//!
+//! Because the hypothesis holds at every order at once, the order may be chosen afterwards: these are guarantees of a
+//! zCDP filter (T8), not only of a plan. The order is found with plain floats; the bound at that order is then rounded
+//! to the safe side. Any order is sound; a poor search only costs tightness.
+
+use super::renyi::{Conversion, log_zeta};
+use crate::params::{Delta, Epsilon, Order, Rho};
+use paygo_numeric::Interval;
+use paygo_numeric::elementary::{exp, ln, ln_1p};
+use paygo_numeric::search::minimize;
+
+/// An ε for which ρ-zCDP gives (ε, δ)-DP, rounded up, and the order used.
+///
+/// Classic: `ρ + 2√(ρ·ln(1/δ))`, at order `1 + √(ln(1/δ)/ρ)`. Source: Bun and Steinke, arXiv:1605.02065, Proposition 1.3.
+#[must_use]
+pub fn epsilon(conversion: Conversion, rho: Rho, delta: Delta) -> (Epsilon, Option<Order>) {
+    if rho == Rho::ZERO || delta == Delta::ONE {
+        return (Epsilon::ZERO, None);
+    }
+    if delta == Delta::ZERO || rho.get() == f64::INFINITY {
+        return (Epsilon::INFINITE, None);
+    }
+    let (r, d) = (rho.get(), delta.get());
+    let log_inverse = -ln(d);
+    let classic_order = order_at(0.5 * (ln(log_inverse.max(1e-300)) - ln(r)));
+    let (r_in, l_in) = (Interval::point(r), -Interval::point(d).ln());
+    let classic = Epsilon::from_upper_bound((r_in + (r_in * l_in).sqrt() * 2.0).hi());
+    if conversion == Conversion::Classic {
+        return (classic, Some(classic_order));
+    }
+    let objective = |x: f64| {
+        let order = order_at(x);
+        match conversion {
+            Conversion::Exact => conversion.epsilon(order, order.get() * r, delta).get(),
+            Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => {
+                let a = order.get();
+                a * r + (log_zeta_near(a) + log_inverse) / (a - 1.0)
+            }
+        }
+    };
+    let order = best_order(classic_order, objective);
+    let bound = conversion.epsilon(order, (r_in * order.get()).hi(), delta);
+    // The classic bound holds too, and rounding may put it first when they all but agree.
+    (if bound < classic { bound } else { classic }, Some(order))
+}
+
+/// A δ for which ρ-zCDP gives (ε, δ)-DP, rounded up, and the order used.
+#[must_use]
+pub fn delta(conversion: Conversion, rho: Rho, epsilon: Epsilon) -> (Delta, Option<Order>) {
+    if rho == Rho::ZERO || epsilon == Epsilon::INFINITE {
+        return (Delta::ZERO, None);
+    }
+    if rho.get() == f64::INFINITY {
+        return (Delta::ONE, None);
+    }
+    let (r, e) = (rho.get(), epsilon.get());
+    // Classic: (α−1)(αρ − ε) is least at α = (ε+ρ)/(2ρ), where it is −(ε−ρ)²/(4ρ); nothing for ε ≤ ρ.
+    let classic_order = Order::new((e + r) / (2.0 * r)).unwrap_or_else(|_| order_at(0.0));
+    let gap = Interval::point(e) - r;
+    let classic = if gap.lo() > 0.0 {
+        Delta::from_upper_bound((-(gap.square() / (Interval::point(r) * 4.0))).exp().hi())
+    } else {
+        Delta::ONE
+    };
+    if conversion == Conversion::Classic {
+        return (classic, Some(classic_order));
+    }
+    let objective = |x: f64| {
+        let a = order_at(x).get();
+        match conversion {
+            Conversion::Exact => ln(conversion.delta(order_at(x), a * r, epsilon).get().max(f64::MIN_POSITIVE)),
+            Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => log_zeta_near(a) + (a - 1.0) * (a * r - e),
+        }
+    };
+    let order = best_order(classic_order, objective);
+    let bound = conversion.delta(order, (Interval::point(r) * order.get()).hi(), epsilon);
+    (if bound < classic { bound } else { classic }, Some(order))
+}
+
+/// The largest ρ known to give (ε, δ)-DP, rounded down: the budget of a zCDP filter.
+///
+/// Classic: `(ε/(√(l+ε) + √l))²` with `l = ln(1/δ)`, the form without a difference of roots. The others: the best
+/// `budget(α)/α` over orders.
+#[must_use]
+pub fn budget(conversion: Conversion, epsilon: Epsilon, delta: Delta) -> Rho {
+    if delta == Delta::ZERO {
+        return Rho::ZERO;
+    }
+    if delta == Delta::ONE || epsilon == Epsilon::INFINITE {
+        return Rho::from_lower_bound(f64::INFINITY);
+    }
+    let (e, l) = (Interval::point(epsilon.get()), -Interval::point(delta.get()).ln());
+    let classic = (e / ((l + e).sqrt() + l.sqrt())).square().lo();
+    if conversion == Conversion::Classic {
+        return Rho::from_lower_bound(classic);
+    }
+    let log_inverse = -ln(delta.get());
+    let guess = order_at(0.5 * (ln(log_inverse.max(1e-300)) - ln(classic.max(1e-300))));
+    let objective = |x: f64| {
+        let order = order_at(x);
+        let a = order.get();
+        match conversion {
+            Conversion::Exact => -conversion.budget(order, epsilon, delta) / a,
+            Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => {
+                ((log_zeta_near(a) + log_inverse) / (a - 1.0) - epsilon.get()) / a
+            }
+        }
+    };
+    let order = best_order(guess, objective);
+    let bound = (Interval::point(conversion.budget(order, epsilon, delta)) / order.get()).lo();
+    Rho::from_lower_bound(bound.max(classic))
+}
+
+/// The order `1 + e^x`.
+fn order_at(x: f64) -> Order {
+    Order::new(1.0 + exp(x.clamp(-30.0, 40.0))).expect("above 1")
+}
+
+/// The order that minimises a unimodal objective of `ln(α−1)`, sought around a guess.
+fn best_order(guess: Order, mut objective: impl FnMut(f64) -> f64) -> Order {
+    let center = ln(guess.get() - 1.0).clamp(-28.0, 38.0);
+    let (best, _) = minimize(center - 4.0, center + 4.0, 48, &mut objective);
+    order_at(best)
+}
+
+/// About `ln ζ_α`. Searches only.
+fn log_zeta_near(a: f64) -> f64 {
+    debug_assert!(log_zeta(Order::new(a).expect("an order")).middle().is_finite());
+    (a - 1.0) * ln_1p(-1.0 / a) - ln(a)
+}

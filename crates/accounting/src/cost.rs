@@ -1,0 +1,328 @@
+//! What a mechanism costs: its price in every currency, under one neighbor relation.
+//!
+//! A cost is kept as a bag of single mechanisms with counts, flattened, merged and sorted. So splitting a `repeat`,
+//! regrouping an `all_of` or changing its order changes nothing, not even the last bit of any price.
+
+use crate::curve::{Orders, RenyiCurve};
+use crate::mechanism::{Mechanism, Single};
+use crate::params::{Count, Delta, Epsilon, Mu, Neighbors, Order, OutOfDomain, Rho};
+use paygo_numeric::Interval;
+use paygo_numeric::rounding::{add_up, mul_up};
+use std::cmp::Ordering;
+
+/// A mechanism that cannot be priced as asked.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CostError {
+    /// Its bounds are not proved under this neighbor relation.
+    #[error("{mechanism} is not accounted under {given} neighbors; expected {allowed}")]
+    Neighbors {
+        /// The mechanism's word.
+        mechanism: &'static str,
+        /// The relation asked for.
+        given: Neighbors,
+        /// The relations under which it is proved.
+        allowed: String,
+    },
+    /// Costs under different neighbor relations never add up.
+    #[error("a cost under {0} neighbors does not add to a cost under {1} neighbors")]
+    Mixed(Neighbors, Neighbors),
+    /// An empty list of mechanisms.
+    #[error("{0} is empty; expected at least one mechanism")]
+    Empty(&'static str),
+    /// A count beyond 2⁵³.
+    #[error(transparent)]
+    Count(#[from] OutOfDomain),
+}
+
+/// One mechanism of a bag.
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
+enum Unit {
+    Single(Single),
+    /// One bag for each group of disjoint people.
+    Parallel(Vec<Vec<Part>>),
+}
+
+/// A mechanism and how often it runs.
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
+struct Part {
+    of: Unit,
+    count: Count,
+}
+
+/// A step with an (ε, δ) of its own, and how often it runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ApproximateStep {
+    /// ε of one run.
+    pub epsilon: Epsilon,
+    /// δ of one run.
+    pub delta: Delta,
+    /// How often.
+    pub count: Count,
+}
+
+/// The price of a mechanism under one neighbor relation.
+///
+/// Every number is an upper bound. The Rényi curve and ρ hold outside an event of probability [`Cost::slack`], which is
+/// zero unless an (ε, δ)-DP mechanism is among them (theory, Part 2.3); conversions take it off δ first.
+///
+/// ```
+/// use paygo_accounting::{cost::Cost, mechanism::{Gaussian, Mechanism, Single}, params::{Neighbors, NoiseMultiplier}};
+/// let noise_multiplier = NoiseMultiplier::new(20.0)?;
+/// let gaussian = Mechanism::Single(Single::Gaussian(Gaussian { noise_multiplier }));
+/// let cost = Cost::of(&gaussian, Neighbors::AddRemove)?.repeat(1000)?;
+/// assert!(cost.rho().unwrap().get() >= 1.25);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cost {
+    neighbors: Neighbors,
+    parts: Vec<Part>,
+}
+
+impl Cost {
+    /// The cost of a mechanism under a neighbor relation.
+    ///
+    /// # Errors
+    /// [`CostError`] when a mechanism is not proved under the relation, a list is empty, or a count passes 2⁵³.
+    pub fn of(mechanism: &Mechanism, neighbors: Neighbors) -> Result<Self, CostError> {
+        let mut parts = Vec::new();
+        flatten(mechanism, neighbors, Count::ONE, &mut parts)?;
+        Ok(Self { neighbors, parts: merge(parts)? })
+    }
+
+    /// This and the other, one after another.
+    ///
+    /// # Errors
+    /// [`CostError`] when the neighbor relations differ or a count passes 2⁵³.
+    pub fn and(&self, other: &Self) -> Result<Self, CostError> {
+        if self.neighbors != other.neighbors {
+            return Err(CostError::Mixed(self.neighbors, other.neighbors));
+        }
+        let parts = self.parts.iter().chain(&other.parts).cloned().collect();
+        Ok(Self { neighbors: self.neighbors, parts: merge(parts)? })
+    }
+
+    /// This, `count` times.
+    ///
+    /// # Errors
+    /// [`CostError`] when `count` is zero or a count passes 2⁵³.
+    pub fn repeat(&self, count: u64) -> Result<Self, CostError> {
+        let count = Count::new(count)?;
+        let mut parts = self.parts.clone();
+        for part in &mut parts {
+            part.count = part.count.times(count)?;
+        }
+        Ok(Self { neighbors: self.neighbors, parts })
+    }
+
+    /// The neighbor relation under which every number here holds.
+    #[must_use]
+    pub const fn neighbors(&self) -> Neighbors {
+        self.neighbors
+    }
+
+    /// An upper bound on the Rényi divergence at an order; +∞ where none is known.
+    #[must_use]
+    pub fn renyi(&self, order: Order) -> f64 {
+        bag_renyi(&self.parts, order)
+    }
+
+    /// The Rényi curve on stored orders.
+    #[must_use]
+    pub fn curve(&self, orders: &Orders) -> RenyiCurve {
+        RenyiCurve::from_upper_bounds(orders.clone(), bag_renyi_at(&self.parts, orders.as_slice()))
+    }
+
+    /// Whether the curve is a closed form at every real order, so that a search between stored orders pays.
+    #[must_use]
+    pub(crate) fn is_smooth(&self) -> bool {
+        self.parts.iter().all(|part| match &part.of {
+            Unit::Single(single) => single.is_smooth(),
+            Unit::Parallel(_) => false,
+        })
+    }
+
+    /// ρ in zCDP: the sum, rounded up; `None` when a mechanism has none.
+    #[must_use]
+    pub fn rho(&self) -> Option<Rho> {
+        bag_rho(&self.parts).map(Rho::from_upper_bound)
+    }
+
+    /// μ in GDP: the root of the sum of squares, rounded up; `None` when a mechanism has none.
+    #[must_use]
+    pub fn mu(&self) -> Option<Mu> {
+        let square = bag_mu_squared(&self.parts)?;
+        Some(Mu::from_upper_bound(Interval::point(square).sqrt().hi()))
+    }
+
+    /// The steps as (ε, δ) pairs with counts; `None` when a mechanism has no (ε, δ) of its own.
+    #[must_use]
+    pub fn approximate_steps(&self) -> Option<Vec<ApproximateStep>> {
+        bag_steps(&self.parts)
+    }
+
+    /// The probability of the event outside which [`Cost::renyi`] and [`Cost::rho`] hold: the sum of δ, rounded up.
+    #[must_use]
+    pub fn slack(&self) -> Delta {
+        Delta::from_upper_bound(bag_slack(&self.parts))
+    }
+
+    /// The single mechanisms and their counts, when no group of people stands apart.
+    pub(crate) fn singles(&self) -> Option<Vec<(&Single, Count)>> {
+        self.parts
+            .iter()
+            .map(|part| match &part.of {
+                Unit::Single(single) => Some((single, part.count)),
+                Unit::Parallel(_) => None,
+            })
+            .collect()
+    }
+}
+
+/// Adds `count` runs of a mechanism to the bag.
+fn flatten(
+    mechanism: &Mechanism,
+    neighbors: Neighbors,
+    count: Count,
+    parts: &mut Vec<Part>,
+) -> Result<(), CostError> {
+    match mechanism {
+        Mechanism::Single(single) => {
+            check_neighbors(single.word(), single.neighbors(), neighbors)?;
+            parts.push(Part { of: Unit::Single(single.clone()), count });
+        }
+        Mechanism::Repeat { count: times, of } => flatten(of, neighbors, count.times(*times)?, parts)?,
+        Mechanism::AllOf(all) if all.is_empty() => return Err(CostError::Empty("all_of")),
+        Mechanism::AllOf(all) => {
+            for each in all {
+                flatten(each, neighbors, count, parts)?;
+            }
+        }
+        Mechanism::Parallel(groups) if groups.is_empty() => return Err(CostError::Empty("parallel")),
+        Mechanism::Parallel(groups) => {
+            check_neighbors("parallel", &[Neighbors::AddRemove, Neighbors::ZeroOut], neighbors)?;
+            let mut bags = Vec::new();
+            for group in groups {
+                let mut bag = Vec::new();
+                flatten(group, neighbors, Count::ONE, &mut bag)?;
+                bags.push(merge(bag)?);
+            }
+            bags.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+            parts.push(Part { of: Unit::Parallel(bags), count });
+        }
+    }
+    Ok(())
+}
+
+fn check_neighbors(mechanism: &'static str, allowed: &[Neighbors], given: Neighbors) -> Result<(), CostError> {
+    if allowed.contains(&given) {
+        return Ok(());
+    }
+    let allowed = allowed.iter().map(|relation| relation.word()).collect::<Vec<_>>().join(" or ");
+    Err(CostError::Neighbors { mechanism, given, allowed })
+}
+
+/// The normal form: sorted, equal mechanisms counted together. Parameters are never NaN, so the order is total.
+fn merge(mut parts: Vec<Part>) -> Result<Vec<Part>, CostError> {
+    parts.sort_by(|a, b| a.of.partial_cmp(&b.of).unwrap_or(Ordering::Equal));
+    let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
+    for part in parts {
+        match merged.last_mut() {
+            Some(last) if last.of == part.of => {
+                last.count = Count::new(last.count.get() + part.count.get())?;
+            }
+            Some(_) | None => merged.push(part),
+        }
+    }
+    Ok(merged)
+}
+
+// ROUNDING: up, in every sum and product below.
+
+fn bag_renyi(parts: &[Part], order: Order) -> f64 {
+    parts.iter().fold(0.0, |sum, part| {
+        let one = match &part.of {
+            Unit::Single(single) => single.renyi(order),
+            Unit::Parallel(groups) => groups.iter().map(|group| bag_renyi(group, order)).fold(0.0, f64::max),
+        };
+        add_up(sum, mul_up(one, part.count.to_f64()))
+    })
+}
+
+fn bag_renyi_at(parts: &[Part], orders: &[Order]) -> Vec<f64> {
+    let mut total = vec![0.0; orders.len()];
+    for part in parts {
+        let values = match &part.of {
+            Unit::Single(single) => single.renyi_at(orders),
+            Unit::Parallel(groups) => groups.iter().map(|group| bag_renyi_at(group, orders)).fold(
+                vec![0.0; orders.len()],
+                |worst: Vec<f64>, group| worst.iter().zip(group).map(|(a, b)| a.max(b)).collect(),
+            ),
+        };
+        for (sum, value) in total.iter_mut().zip(values) {
+            *sum = add_up(*sum, mul_up(value, part.count.to_f64()));
+        }
+    }
+    total
+}
+
+fn bag_rho(parts: &[Part]) -> Option<f64> {
+    parts.iter().try_fold(0.0, |sum, part| {
+        let one = match &part.of {
+            Unit::Single(single) => single.rho()?.get(),
+            Unit::Parallel(groups) => groups.iter().try_fold(0.0, |worst: f64, group| Some(worst.max(bag_rho(group)?)))?,
+        };
+        Some(add_up(sum, mul_up(one, part.count.to_f64())))
+    })
+}
+
+fn bag_mu_squared(parts: &[Part]) -> Option<f64> {
+    parts.iter().try_fold(0.0, |sum, part| {
+        let one = match &part.of {
+            // 1/s² from s itself, so that whole numbers of equal Gaussians stay exact where they can.
+            Unit::Single(Single::Gaussian(gaussian)) => {
+                (Interval::ONE / Interval::point(gaussian.noise_multiplier.get()).square()).hi()
+            }
+            Unit::Single(single) => Interval::point(single.mu()?.get()).square().hi(),
+            Unit::Parallel(groups) => {
+                groups.iter().try_fold(0.0, |worst: f64, group| Some(worst.max(bag_mu_squared(group)?)))?
+            }
+        };
+        Some(add_up(sum, mul_up(one, part.count.to_f64())))
+    })
+}
+
+fn bag_slack(parts: &[Part]) -> f64 {
+    parts.iter().fold(0.0, |sum, part| {
+        let one = match &part.of {
+            Unit::Single(single) => single.slack().get(),
+            Unit::Parallel(groups) => groups.iter().map(|group| bag_slack(group)).fold(0.0, f64::max),
+        };
+        add_up(sum, mul_up(one, part.count.to_f64()))
+    })
+}
+
+fn bag_steps(parts: &[Part]) -> Option<Vec<ApproximateStep>> {
+    parts
+        .iter()
+        .map(|part| {
+            let (epsilon, delta) = match &part.of {
+                Unit::Single(single) => single.approximate()?,
+                Unit::Parallel(groups) => {
+                    // Basic composition inside a group, the worst of each number over the groups.
+                    let mut worst = (0.0_f64, 0.0_f64);
+                    for group in groups {
+                        let (mut epsilon, mut delta) = (0.0, 0.0);
+                        for step in bag_steps(group)? {
+                            epsilon = add_up(epsilon, mul_up(step.epsilon.get(), step.count.to_f64()));
+                            delta = add_up(delta, mul_up(step.delta.get(), step.count.to_f64()));
+                        }
+                        worst = (worst.0.max(epsilon), worst.1.max(delta));
+                    }
+                    (Epsilon::from_upper_bound(worst.0), Delta::from_upper_bound(worst.1))
+                }
+            };
+            Some(ApproximateStep { epsilon, delta, count: part.count })
+        })
+        .collect()
+}

@@ -1,0 +1,139 @@
+//! One epoch in which every record goes to one of `T` batches by its own fair coin.
+//!
+//! Exactly the hypothesis under which [Y] Theorem 2 holds (E12), and this is a better bound for it (T44).
+
+use crate::curve::chord_between_integers;
+use crate::params::{Count, Neighbors, NoiseMultiplier, Order};
+use paygo_numeric::Interval;
+use paygo_numeric::elementary::{exp_m1, ln_1p_up};
+use paygo_numeric::rounding::mul_up;
+
+/// Above this order only the bound of a single batch, `α/(2s²)`, is used.
+const LARGEST: f64 = 128.0;
+
+/// One epoch of `batches` noisy sums; each record is in one of them, chosen uniformly and independently of the others.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct BallsAndBinsEpoch {
+    /// The public number of batches.
+    pub batches: Count,
+    /// Noise over sensitivity of each batch.
+    pub noise_multiplier: NoiseMultiplier,
+}
+
+impl BallsAndBinsEpoch {
+    /// A record more or less, or zeroed, changes one batch and moves no other record.
+    pub const NEIGHBORS: &'static [Neighbors] = &[Neighbors::AddRemove, Neighbors::ZeroOut];
+
+    /// An upper bound on the Rényi divergence of either direction, rounded up.
+    ///
+    /// # Theorem
+    /// Forward, at integer α: `e^{(α−1)D_α} ≤ E[Π_t e^{k_t(k_t−1)/(2s²)}]` with `(k_1 … k_T)` multinomial, `α` draws over
+    /// `T` cells. Reverse, at every α: `D_α ≤ 1/(2s²) + (α−1)/(2s²T)`. Both at most `α/(2s²)`. Proved in
+    /// `docs/theory.md` (T44), for adaptive steps of sensitivity at most one. Between integers the chord (T4).
+    #[must_use]
+    pub fn renyi(&self, order: Order) -> f64 {
+        self.renyi_at(&[order])[0]
+    }
+
+    /// [`BallsAndBinsEpoch::renyi`] at many orders from one table.
+    #[must_use]
+    pub fn renyi_at(&self, orders: &[Order]) -> Vec<f64> {
+        let largest = orders.iter().map(|order| order.get()).filter(|&a| a <= LARGEST).fold(1.0, f64::max);
+        let table = self.forward_moments(largest.ceil());
+        orders
+            .iter()
+            .map(|order| {
+                let a = order.get();
+                let plain = self.plain_bound(a);
+                if a > LARGEST {
+                    return plain;
+                }
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 128")]
+                let moment = chord_between_integers(a, |n| table[n as usize]);
+                let forward = (Interval::point(moment) / (Interval::point(a) - 1.0)).hi();
+                forward.max(self.reverse_bound(order.get())).min(plain)
+            })
+            .collect()
+    }
+
+    /// `α/(2s²)`: the one batch that holds the record, were it known.
+    #[must_use]
+    pub fn plain_bound(&self, order: f64) -> f64 {
+        (Interval::point(order) * self.rho()).hi()
+    }
+
+    /// The bound on the reverse direction, `1/(2s²) + (α−1)/(2s²T)`.
+    #[must_use]
+    pub fn reverse_bound(&self, order: f64) -> f64 {
+        let share = (Interval::point(order) - 1.0) / self.batches.to_f64();
+        (self.rho() * (share + 1.0)).hi()
+    }
+
+    /// The bound on the forward direction at an integer order.
+    #[must_use]
+    pub fn forward_bound(&self, order: f64) -> f64 {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "indexes the table it asked for")]
+        let moment = self.forward_moments(order)[order as usize];
+        (Interval::point(moment) / (Interval::point(order) - 1.0)).hi()
+    }
+
+    fn rho(&self) -> Interval {
+        Interval::ONE / (Interval::point(self.noise_multiplier.get()).square() * 2.0)
+    }
+
+    /// `ln(1 + e_T(n))` for `n = 0 … largest`, rounded up, where `1 + e_T(n)` is the forward moment of order `n`.
+    ///
+    /// Two groups of batches combine by splitting the `n` draws between them binomially:
+    /// `e_{S+T}(n) = Σ_j Bin(j; n, S/(S+T))·(e_S(j) + e_T(n−j) + e_S(j)·e_T(n−j))`, where nothing is negative.
+    fn forward_moments(&self, largest: f64) -> Vec<f64> {
+        let spread = self.rho().middle();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 128")]
+        let size = largest as usize + 1;
+        let mut j = 0.0;
+        let one: Vec<f64> = (0..size)
+            .map(|_| {
+                let excess = exp_m1(j * (j - 1.0) * spread);
+                j += 1.0;
+                excess
+            })
+            .collect();
+        // Binary exponentiation over the number of batches, highest bit first.
+        let batches = self.batches.get();
+        let mut count = 1u64;
+        let mut table = one.clone();
+        let mut combinations = 0.0;
+        for bit in (0..batches.ilog2()).rev() {
+            table = combine(&table, count, &table, count);
+            count *= 2;
+            combinations += 1.0;
+            if batches >> bit & 1 == 1 {
+                table = combine(&one, 1, &table, count);
+                count += 1;
+                combinations += 1.0;
+            }
+        }
+        // ROUNDING: up. Each combination: at most 6n roundings in a weight, n in the sum, 4 in a term; the first table:
+        // the relative error of expm1 with an argument of three roundings.
+        let error = f64::EPSILON * (combinations * (8.0 * largest + 16.0) + 4.0 + 4.0 * largest * largest * spread);
+        table.iter().map(|&excess| ln_1p_up(mul_up(excess, 1.0 + error))).collect()
+    }
+}
+
+/// The table of `s + t` batches from those of `s` and `t` batches, for `s ≤ t`.
+#[expect(clippy::cast_precision_loss, reason = "counts of at most 2^53, orders of at most 128")]
+fn combine(left: &[f64], s: u64, right: &[f64], t: u64) -> Vec<f64> {
+    let (p, odds) = (t as f64 / (s + t) as f64, s as f64 / t as f64);
+    (0..left.len())
+        .map(|n| {
+            // Weights from j = 0 up; p ≥ 1/2 keeps the first from underflowing.
+            let mut weight = p.powi(i32::try_from(n).unwrap_or(i32::MAX));
+            let mut sum = 0.0;
+            for j in 0..=n {
+                let (x, y) = (left[j], right[n - j]);
+                sum += weight * (x + y + x * y);
+                weight *= (n - j) as f64 / (j + 1) as f64 * odds;
+            }
+            if sum.is_nan() { f64::INFINITY } else { sum }
+        })
+        .collect()
+}

@@ -1,0 +1,96 @@
+//! One pass over disjoint batches.
+//!
+//! [Y] Theorem 2 says that such an epoch costs as much as its most expensive batch. That needs more than the paper says
+//! (E12): the number of batches is public, and taking a record away must not move any other record. [`Assignment`]
+//! makes the caller say which of these worlds they are in.
+
+use crate::params::{Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
+use paygo_numeric::Interval;
+use paygo_numeric::sums::log_add_exp;
+
+/// How records come to batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Assignment {
+    /// Each record goes to a batch by a rule or coin of its own, independent of the other records.
+    Independent,
+    /// As [`Assignment::Independent`], and every batch is equally likely.
+    IndependentUniform,
+    /// A fixed number of records is shuffled into batches of fixed size. Removing one would move others, so only
+    /// relations that keep the number of records are allowed.
+    Reshuffled,
+}
+
+/// One pass over disjoint batches with the given noise in each.
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
+pub struct PartitionedEpoch {
+    assignment: Assignment,
+    noise_multipliers: Vec<NoiseMultiplier>,
+}
+
+impl PartitionedEpoch {
+    /// An epoch with one noise multiplier for each batch: the length of the list is the public number of batches.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when there is no batch.
+    pub fn new(assignment: Assignment, noise_multipliers: Vec<NoiseMultiplier>) -> Result<Self, OutOfDomain> {
+        if noise_multipliers.is_empty() {
+            return Err(OutOfDomain::new("noise_multipliers", "[]", "one noise multiplier for each batch, at least one"));
+        }
+        Ok(Self { assignment, noise_multipliers })
+    }
+
+    /// The relations under which one record touches one batch and moves no other.
+    #[must_use]
+    pub const fn neighbors(&self) -> &'static [Neighbors] {
+        match self.assignment {
+            Assignment::Independent | Assignment::IndependentUniform => &[Neighbors::AddRemove, Neighbors::ZeroOut],
+            Assignment::Reshuffled => &[Neighbors::ReplaceOne, Neighbors::ZeroOut],
+        }
+    }
+
+    /// How records come to batches.
+    #[must_use]
+    pub const fn assignment(&self) -> Assignment {
+        self.assignment
+    }
+
+    /// The noise of each batch.
+    #[must_use]
+    pub fn noise_multipliers(&self) -> &[NoiseMultiplier] {
+        &self.noise_multipliers
+    }
+
+    /// `max_j 1/(2s_j²)`, rounded up (T26).
+    #[must_use]
+    pub fn rho(&self) -> Rho {
+        Rho::from_upper_bound(self.noise_multipliers.iter().map(|s| rho_of(*s).hi()).fold(0.0, f64::max))
+    }
+
+    /// An upper bound on the Rényi divergence, rounded up (T26).
+    ///
+    /// # Theorem
+    /// `D_α ≤ α·max_j ρ_j`; when every batch is equally likely, `D_α ≤ ln((1/k)·Σ_j e^{α(α−1)ρ_j})/(α−1)`, which is no
+    /// larger. Source: Yu et al., Theorem 2, with the preconditions of E12; the refinement is proved in
+    /// `docs/theory.md` (T26).
+    #[must_use]
+    pub fn renyi(&self, order: Order) -> f64 {
+        let a = Interval::point(order.get());
+        let worst = (Interval::point(self.rho().get()) * a).hi();
+        match self.assignment {
+            Assignment::Independent | Assignment::Reshuffled => worst,
+            Assignment::IndependentUniform if order.get() == f64::INFINITY => worst,
+            Assignment::IndependentUniform => {
+                let b = a - 1.0;
+                let none = Interval::new(f64::NEG_INFINITY, f64::NEG_INFINITY);
+                let sum = self.noise_multipliers.iter().fold(none, |sum, s| log_add_exp(sum, a * b * rho_of(*s)));
+                #[expect(clippy::cast_precision_loss, reason = "a list in memory is shorter than 2^53")]
+                let batches = Interval::point(self.noise_multipliers.len() as f64);
+                ((sum - batches.ln()) / b).hi().min(worst).max(f64::MIN_POSITIVE)
+            }
+        }
+    }
+}
+
+fn rho_of(noise_multiplier: NoiseMultiplier) -> Interval {
+    Interval::ONE / (Interval::point(noise_multiplier.get()).square() * 2.0)
+}

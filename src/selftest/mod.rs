@@ -1,0 +1,261 @@
+//! The golden vectors: reference values to 25 and more digits, and what this build makes of them.
+//!
+//! An upper bound passes when `truth ≤ ours ≤ truth·(1 + 10⁻⁹)`, a budget when `truth·(1 − 10⁻⁹) ≤ ours ≤ truth`. Inputs
+//! are exact decimals and are read to the side on which the answer is not too small.
+
+mod families;
+
+use paygo_numeric::decimal::{parse_down, parse_nearest, parse_up};
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::Path;
+
+/// How far above the truth an upper bound may lie, relatively.
+const TIGHT: f64 = 1e-9;
+/// Differences below this are not looked at.
+const TINY: f64 = 1e-300;
+
+macro_rules! built_in {
+    ($($family:literal),* $(,)?) => {
+        &[$(($family, include_str!(concat!("../../testdata/golden/", $family, ".json")))),*]
+    };
+}
+
+/// The vectors that travel with the program.
+const BUILT_IN: &[(&str, &str)] = built_in![
+    "balls_and_bins",
+    "composition",
+    "filters",
+    "gaussian_profile",
+    "individual_clipping",
+    "limited_order",
+    "odometers",
+    "rdp_basic",
+    "rdp_sampled_gaussian",
+    "rdp_to_dp",
+    "sampled_gaussian_profile",
+    "schedules",
+    "zcdp_to_dp",
+];
+
+/// One file of golden vectors.
+#[derive(Deserialize)]
+struct Family {
+    family: String,
+    cases: Vec<Case>,
+}
+
+/// One golden case.
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    kind: String,
+    inputs: Value,
+    outputs: Value,
+}
+
+/// What became of one family.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct FamilyReport {
+    /// Its name.
+    pub family: String,
+    /// Cases in it.
+    pub total: usize,
+    /// Cases that passed.
+    pub passed: usize,
+    /// Cases that this build has no code for.
+    pub skipped: usize,
+    /// The largest relative distance from the truth.
+    pub worst_relative_error: f64,
+    /// What failed, and how.
+    pub failures: Vec<String>,
+}
+
+/// What became of all of them.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Report {
+    /// Family by family.
+    pub families: Vec<FamilyReport>,
+}
+
+impl Report {
+    /// Cases that passed.
+    #[must_use]
+    pub fn passed(&self) -> usize {
+        self.families.iter().map(|family| family.passed).sum()
+    }
+
+    /// Cases that failed.
+    #[must_use]
+    pub fn failed(&self) -> usize {
+        self.families.iter().map(|family| family.failures.len()).sum()
+    }
+
+    /// Cases that this build has no code for.
+    #[must_use]
+    pub fn skipped(&self) -> usize {
+        self.families.iter().map(|family| family.skipped).sum()
+    }
+}
+
+/// Runs the built-in vectors, or every `*.json` in a folder.
+///
+/// # Errors
+/// When the folder or a file in it cannot be read or is not a file of golden vectors.
+pub fn run(folder: Option<&Path>) -> anyhow::Result<Report> {
+    use anyhow::Context;
+    let mut texts: Vec<(String, String)> = Vec::new();
+    if let Some(folder) = folder {
+        for entry in std::fs::read_dir(folder).with_context(|| format!("golden folder {}", folder.display()))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+                texts.push((path.display().to_string(), text));
+            }
+        }
+        anyhow::ensure!(!texts.is_empty(), "golden folder {} holds no *.json", folder.display());
+        texts.sort();
+    } else {
+        texts.extend(BUILT_IN.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())));
+    }
+    let families = texts
+        .iter()
+        .map(|(name, text)| {
+            let family: Family =
+                serde_json::from_str(text).with_context(|| format!("{name} is not a file of golden vectors"))?;
+            Ok(check_family(&family))
+        })
+        .collect::<anyhow::Result<_>>()?;
+    Ok(Report { families })
+}
+
+fn check_family(family: &Family) -> FamilyReport {
+    let mut report = FamilyReport {
+        family: family.family.clone(),
+        total: family.cases.len(),
+        passed: 0,
+        skipped: 0,
+        worst_relative_error: 0.0,
+        failures: Vec::new(),
+    };
+    for case in &family.cases {
+        let mut check = Check::new(case);
+        match families::check(&family.family, &mut check) {
+            None => report.skipped += 1,
+            Some(()) => {
+                if check.compared == 0 {
+                    check.complaints.push("nothing was compared".to_owned());
+                }
+                report.worst_relative_error = report.worst_relative_error.max(check.worst);
+                if check.complaints.is_empty() {
+                    report.passed += 1;
+                } else {
+                    report.failures.push(format!("{}: {}", case.id, check.complaints.join("; ")));
+                }
+            }
+        }
+    }
+    report
+}
+
+/// One case under examination: reads inputs, compares outputs.
+struct Check<'a> {
+    case: &'a Case,
+    worst: f64,
+    compared: usize,
+    complaints: Vec<String>,
+}
+
+impl<'a> Check<'a> {
+    const fn new(case: &'a Case) -> Self {
+        Self { case, worst: 0.0, compared: 0, complaints: Vec::new() }
+    }
+
+    fn kind(&self) -> &'a str {
+        &self.case.kind
+    }
+
+    /// An input as text; empty when it is missing, which then fails to parse and is complained about.
+    fn text(&self, name: &str) -> &'a str {
+        self.case.inputs.get(name).and_then(Value::as_str).unwrap_or("")
+    }
+
+    fn input(&self, name: &str) -> &'a Value {
+        self.case.inputs.get(name).unwrap_or(&Value::Null)
+    }
+
+    fn up(&self, name: &str) -> f64 {
+        parse_up(self.text(name)).unwrap_or(f64::NAN)
+    }
+
+    fn down(&self, name: &str) -> f64 {
+        parse_down(self.text(name)).unwrap_or(f64::NAN)
+    }
+
+    fn ups(&self, name: &str) -> Vec<f64> {
+        texts(self.input(name)).iter().map(|text| parse_up(text).unwrap_or(f64::NAN)).collect()
+    }
+
+    /// Whether the case has this output.
+    fn has(&self, name: &str) -> bool {
+        self.case.outputs.get(name).is_some()
+    }
+
+    /// `ours` promises to be an upper bound.
+    fn upper(&mut self, name: &str, ours: f64) {
+        self.compare(name, self.case.outputs.get(name), ours, true);
+    }
+
+    /// `ours` promises to be a lower bound.
+    fn lower(&mut self, name: &str, ours: f64) {
+        self.compare(name, self.case.outputs.get(name), ours, false);
+    }
+
+    /// The list `ours` promises to be lower bounds, one by one.
+    fn lowers(&mut self, name: &str, ours: &[f64]) {
+        let list = self.case.outputs.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        if list.len() != ours.len() {
+            self.complaints.push(format!("{name}: {} values, expected {}", ours.len(), list.len()));
+        }
+        for (truth, &value) in list.iter().zip(ours) {
+            self.compare(name, Some(truth), value, false);
+        }
+    }
+
+    /// `ours` must be the very number.
+    fn equal(&mut self, name: &str, ours: f64) {
+        self.compared += 1;
+        let truth = self.case.outputs.get(name).and_then(Value::as_str).and_then(parse_nearest);
+        if truth != Some(ours) {
+            self.complaints.push(format!("{name}: got {ours}, expected {truth:?}"));
+        }
+    }
+
+    fn compare(&mut self, name: &str, truth: Option<&Value>, ours: f64, upper: bool) {
+        self.compared += 1;
+        let Some(text) = truth.and_then(Value::as_str) else {
+            self.complaints.push(format!("{name}: the vector has no such output"));
+            return;
+        };
+        let (Some(down), Some(up)) = (parse_down(text), parse_up(text)) else {
+            self.complaints.push(format!("{name}: {text} is not a number"));
+            return;
+        };
+        let distance = if ours == up || ours == down { 0.0 } else { ours - up };
+        let relative = if distance.abs() <= TINY { 0.0 } else { (distance / up).abs() };
+        self.worst = self.worst.max(if relative.is_nan() { f64::INFINITY } else { relative });
+        // `ours ≥ truth` for a double means `ours ≥` the least double at or above the truth.
+        let right_side = if upper { ours >= up } else { ours <= down };
+        if !right_side {
+            let side = if upper { "below" } else { "above" };
+            self.complaints.push(format!("{name}: {ours:e} is {side} the truth {text}"));
+        } else if !(relative <= TIGHT) {
+            self.complaints.push(format!("{name}: {ours:e} is {relative:e} away from the truth {text}"));
+        }
+    }
+}
+
+/// The strings of a list.
+fn texts(value: &Value) -> Vec<&str> {
+    value.as_array().map_or_else(Vec::new, |list| list.iter().map(|item| item.as_str().unwrap_or("")).collect())
+}
