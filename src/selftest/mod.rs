@@ -98,11 +98,11 @@ impl Report {
     }
 }
 
-/// Runs the built-in vectors, or every `*.json` in a folder.
+/// Runs the built-in vectors, or every `*.json` in a folder; `finished` hears of each family as it ends.
 ///
 /// # Errors
 /// When the folder or a file in it cannot be read or is not a file of golden vectors.
-pub fn run(folder: Option<&Path>) -> anyhow::Result<Report> {
+pub fn run(folder: Option<&Path>, mut finished: impl FnMut(&FamilyReport)) -> anyhow::Result<Report> {
     use anyhow::Context;
     let mut texts: Vec<(String, String)> = Vec::new();
     if let Some(folder) = folder {
@@ -123,7 +123,9 @@ pub fn run(folder: Option<&Path>) -> anyhow::Result<Report> {
         .map(|(name, text)| {
             let family: Family =
                 serde_json::from_str(text).with_context(|| format!("{name} is not a file of golden vectors"))?;
-            Ok(check_family(&family))
+            let report = check_family(&family);
+            finished(&report);
+            Ok(report)
         })
         .collect::<anyhow::Result<_>>()?;
     Ok(Report { families })
@@ -190,6 +192,10 @@ impl<'a> Check<'a> {
 
     fn down(&self, name: &str) -> f64 {
         parse_down(self.text(name)).unwrap_or(f64::NAN)
+    }
+
+    fn near(&self, name: &str) -> f64 {
+        parse_nearest(self.text(name)).unwrap_or(f64::NAN)
     }
 
     fn ups(&self, name: &str) -> Vec<f64> {

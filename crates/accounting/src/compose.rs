@@ -181,7 +181,11 @@ fn convolve(left: &[(f64, f64)], right: &[(f64, f64)]) -> Vec<(f64, f64)> {
     };
     let mut masses = vec![0.0; grid.len()];
     for (loss, probability) in pairs() {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the number of cells")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 0 and the number of cells"
+        )]
         let mut cell = (((loss - least) / width).floor().max(0.0) as usize).min(grid.len() - 1);
         while grid[cell] < loss {
             cell += 1;

@@ -180,12 +180,7 @@ impl Cost {
 }
 
 /// Adds `count` runs of a mechanism to the bag.
-fn flatten(
-    mechanism: &Mechanism,
-    neighbors: Neighbors,
-    count: Count,
-    parts: &mut Vec<Part>,
-) -> Result<(), CostError> {
+fn flatten(mechanism: &Mechanism, neighbors: Neighbors, count: Count, parts: &mut Vec<Part>) -> Result<(), CostError> {
     match mechanism {
         Mechanism::Single(single) => {
             check_neighbors(single.word(), single.neighbors(), neighbors)?;
@@ -254,10 +249,12 @@ fn bag_renyi_at(parts: &[Part], orders: &[Order]) -> Vec<f64> {
     for part in parts {
         let values = match &part.of {
             Unit::Single(single) => single.renyi_at(orders),
-            Unit::Parallel(groups) => groups.iter().map(|group| bag_renyi_at(group, orders)).fold(
-                vec![0.0; orders.len()],
-                |worst: Vec<f64>, group| worst.iter().zip(group).map(|(a, b)| a.max(b)).collect(),
-            ),
+            Unit::Parallel(groups) => groups
+                .iter()
+                .map(|group| bag_renyi_at(group, orders))
+                .fold(vec![0.0; orders.len()], |worst: Vec<f64>, group| {
+                    worst.iter().zip(group).map(|(a, b)| a.max(b)).collect()
+                }),
         };
         for (sum, value) in total.iter_mut().zip(values) {
             *sum = add_up(*sum, mul_up(value, part.count.to_f64()));
@@ -270,7 +267,9 @@ fn bag_rho(parts: &[Part]) -> Option<f64> {
     parts.iter().try_fold(0.0, |sum, part| {
         let one = match &part.of {
             Unit::Single(single) => single.rho()?.get(),
-            Unit::Parallel(groups) => groups.iter().try_fold(0.0, |worst: f64, group| Some(worst.max(bag_rho(group)?)))?,
+            Unit::Parallel(groups) => {
+                groups.iter().try_fold(0.0, |worst: f64, group| Some(worst.max(bag_rho(group)?)))?
+            }
         };
         Some(add_up(sum, mul_up(one, part.count.to_f64())))
     })

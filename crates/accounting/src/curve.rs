@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn between_orders_the_chord_beyond_them_nothing() {
-        let curve = RenyiCurve::new(Orders::from_f64(&[2.0, 4.0, 8.0]).expect("orders"), vec![0.2, 0.4, 0.8]).expect("curve");
+        let curve =
+            RenyiCurve::new(Orders::from_f64(&[2.0, 4.0, 8.0]).expect("orders"), vec![0.2, 0.4, 0.8]).expect("curve");
         // A Gaussian of ρ = 0.1: the chord of (α−1)·α·ρ at 3 is ρ·(2 + 12)/2/2 = 3.5·ρ, above the true 3·ρ.
         assert!((curve.at(order(3.0)) - 0.35).abs() < 1e-15 && curve.at(order(3.0)) >= 0.35);
         assert_eq!(curve.at(order(1.5)), 0.2);

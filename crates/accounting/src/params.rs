@@ -253,10 +253,7 @@ mod tests {
     #[test]
     fn an_error_names_the_parameter_the_value_and_the_domain() {
         let error = SamplingProbability::new(1.5).expect_err("out of range").to_string();
-        assert_eq!(
-            error,
-            "sampling_probability = 1.5 is outside its domain; expected 0 <= sampling_probability <= 1"
-        );
+        assert_eq!(error, "sampling_probability = 1.5 is outside its domain; expected 0 <= sampling_probability <= 1");
     }
 
     #[test]

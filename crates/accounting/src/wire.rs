@@ -53,9 +53,7 @@ impl Number {
         match self {
             #[expect(clippy::cast_precision_loss, reason = "re-read as text below when it would lose digits")]
             Self::Integer(n) if n.unsigned_abs() <= Count::MAX => Ok(*n as f64),
-            Self::Integer(n) => {
-                parse(&n.to_string()).ok_or_else(|| OutOfDomain::new(field, n, "a decimal number"))
-            }
+            Self::Integer(n) => parse(&n.to_string()).ok_or_else(|| OutOfDomain::new(field, n, "a decimal number")),
             Self::Float(x) => Ok(*x),
             Self::Decimal(text) => parse(text).ok_or_else(|| OutOfDomain::new(field, text, "a decimal number")),
         }
@@ -316,7 +314,8 @@ impl TryFrom<&Mechanism> for Checked {
                 let noise_multiplier = match (&fields.noise_multiplier, &fields.noise_std, &fields.l2_sensitivity) {
                     (Some(multiplier), _, _) => noise(multiplier)?,
                     (None, Some(std), Some(sensitivity)) => {
-                        let std = Scale::new(std.down("noise_std")?).map_err(rename("noise_std", "0 < noise_std < inf"))?;
+                        let std =
+                            Scale::new(std.down("noise_std")?).map_err(rename("noise_std", "0 < noise_std < inf"))?;
                         let sensitivity = Scale::new(sensitivity.up("l2_sensitivity")?)
                             .map_err(rename("l2_sensitivity", "0 < l2_sensitivity < inf"))?;
                         NoiseMultiplier::new(div_down(std.get(), sensitivity.get()))?

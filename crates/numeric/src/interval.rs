@@ -3,9 +3,7 @@
 //! Doubt widens: an operation whose result is undefined on part of its operands returns [`Interval::ALL`], so a
 //! bound read from it is ±∞ and never NaN.
 
-use crate::elementary::{
-    exp_down, exp_m1_down, exp_m1_up, exp_up, ln_1p_down, ln_1p_up, ln_down, ln_up,
-};
+use crate::elementary::{exp_down, exp_m1_down, exp_m1_up, exp_up, ln_1p_down, ln_1p_up, ln_down, ln_up};
 use crate::rounding::{add_down, add_up, div_down, div_up, mul_down, mul_up, sqrt_down, sqrt_up};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 

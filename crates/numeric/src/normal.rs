@@ -112,7 +112,8 @@ pub fn quantile(p: f64) -> f64 {
     }
     let target = ln(p);
     let t = (-2.0 * target).sqrt();
-    let start = t - (2.515_517 + t * (0.802_853 + t * 0.010_328)) / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308)));
+    let start =
+        t - (2.515_517 + t * (0.802_853 + t * 0.010_328)) / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308)));
     let mut z = -start.max(0.0);
     for _ in 0..4 {
         z -= (log_cdf(z) - target) * mills(-z);

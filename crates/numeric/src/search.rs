@@ -43,12 +43,20 @@ pub fn minimize(mut lo: f64, mut hi: f64, steps: u32, mut f: impl FnMut(f64) -> 
         let next = x + if step.abs() >= tolerance { step } else { tolerance.copysign(step) };
         let f_next = f(next);
         if f_next <= fx {
-            if next < x { hi = x } else { lo = x }
+            if next < x {
+                hi = x
+            } else {
+                lo = x
+            }
             (third, f_third) = (second, f_second);
             (second, f_second) = (x, fx);
             (x, fx) = (next, f_next);
         } else {
-            if next < x { lo = next } else { hi = next }
+            if next < x {
+                lo = next
+            } else {
+                hi = next
+            }
             if f_next <= f_second || second == x {
                 (third, f_third) = (second, f_second);
                 (second, f_second) = (next, f_next);

@@ -1,1 +1,141 @@
-//! Figures.
+//! Figures for people who would rather look than read.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use std::path::Path;
+
+/// A figure that could not be drawn.
+#[derive(Debug, thiserror::Error)]
+pub enum FigureError {
+    /// Nothing finite to draw.
+    #[error("there is nothing finite to draw")]
+    Empty,
+    /// The drawing library's complaint.
+    #[error("cannot draw {path}: {reason}")]
+    Draw {
+        /// The file.
+        path: String,
+        /// What it said.
+        reason: String,
+    },
+}
+
+/// One line of a chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points; points that are not finite are left out.
+    pub points: Vec<(f64, f64)>,
+    /// Whether to draw it dashed: for numbers that are not bounds.
+    pub dashed: bool,
+}
+
+/// A chart of lines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineChart {
+    /// Above it.
+    pub title: String,
+    /// Below it.
+    pub x_label: String,
+    /// Beside it.
+    pub y_label: String,
+    /// Its lines.
+    pub series: Vec<Series>,
+}
+
+/// Colours that stay apart for most eyes (Okabe and Ito), in print and on a screen.
+const COLORS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(90, 90, 90),
+];
+
+impl LineChart {
+    /// Writes the chart as a self-contained SVG.
+    ///
+    /// # Errors
+    /// [`FigureError`] when there is nothing finite to draw or the file cannot be written.
+    pub fn write_svg(&self, path: &Path) -> Result<(), FigureError> {
+        let finite = || self.series.iter().flat_map(|s| &s.points).filter(|(x, y)| x.is_finite() && y.is_finite());
+        if finite().next().is_none() {
+            return Err(FigureError::Empty);
+        }
+        let span = |pick: fn(&(f64, f64)) -> f64| {
+            let (low, high) =
+                finite().map(pick).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+            if low < high { (low, high) } else { (low - 0.5, high + 0.5) }
+        };
+        let (x, y) = (span(|p| p.0), span(|p| p.1));
+        let fault = |reason: String| FigureError::Draw { path: path.display().to_string(), reason };
+        let root = SVGBackend::new(path, (900, 560)).into_drawing_area();
+        self.draw(&root, x, (y.0.min(0.0), y.1 * 1.05)).map_err(|error| fault(error.to_string()))?;
+        root.present().map_err(|error| fault(error.to_string()))
+    }
+
+    fn draw<B: DrawingBackend>(
+        &self,
+        root: &DrawingArea<B, Shift>,
+        x: (f64, f64),
+        y: (f64, f64),
+    ) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+        root.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(root)
+            .caption(&self.title, ("sans-serif", 20))
+            .margin(14)
+            .x_label_area_size(46)
+            .y_label_area_size(64)
+            .build_cartesian_2d(x.0..x.1, y.0..y.1)?;
+        chart
+            .configure_mesh()
+            .x_desc(&self.x_label)
+            .y_desc(&self.y_label)
+            .label_style(("sans-serif", 14))
+            .light_line_style(BLACK.mix(0.06))
+            .draw()?;
+        for (series, color) in self.series.iter().zip(COLORS.iter().cycle()) {
+            let points: Vec<(f64, f64)> =
+                series.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
+            let style = color.stroke_width(2);
+            let legend = move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 22, y)], style);
+            if series.dashed {
+                chart.draw_series(DashedLineSeries::new(points, 6, 5, style))?.label(&series.name).legend(legend);
+            } else {
+                chart.draw_series(LineSeries::new(points, style))?.label(&series.name).legend(legend);
+            }
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .background_style(WHITE.mix(0.85))
+            .border_style(BLACK.mix(0.2))
+            .label_font(("sans-serif", 14))
+            .draw()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(points: Vec<(f64, f64)>) -> LineChart {
+        let series = vec![Series { name: "one & <two>".into(), points, dashed: false }];
+        LineChart { title: "t".into(), x_label: "x".into(), y_label: "y".into(), series }
+    }
+
+    #[test]
+    fn draws_what_is_finite_and_says_when_nothing_is() {
+        let folder = std::env::temp_dir().join(format!("paygo-report-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("chart.svg");
+        chart(vec![(0.0, 1.0), (1.0, f64::INFINITY), (2.0, 3.0)]).write_svg(&path).expect("drawn");
+        let text = std::fs::read_to_string(&path).expect("written");
+        assert!(text.starts_with("<svg") && text.contains("one &amp; &lt;two&gt;") && !text.contains("inf"), "{text}");
+        assert!(matches!(chart(vec![(0.0, f64::NAN)]).write_svg(&path), Err(FigureError::Empty)));
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
+}

@@ -13,6 +13,7 @@ use crate::params::{Delta, Epsilon, Mu, NoiseMultiplier, SamplingProbability};
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, ln};
 use paygo_numeric::normal::{density_within, mills, mills_within, tail_within};
+use paygo_numeric::rounding::mul_up;
 use paygo_numeric::search::root;
 
 /// Below this μ the series is used.
@@ -27,7 +28,7 @@ pub fn delta(mu: Mu, epsilon: Epsilon) -> Delta {
     if mu.get() == f64::INFINITY {
         return Delta::ONE;
     }
-    Delta::from_upper_bound(profile(Interval::point(mu.get()), Interval::point(epsilon.get())).hi())
+    Delta::from_upper_bound(profile_at(mu.get(), epsilon.get()).hi())
 }
 
 /// The least ε for which a μ-GDP mechanism is (ε, δ)-DP, rounded up; +∞ for δ = 0 unless μ = 0.
@@ -90,15 +91,25 @@ pub fn sampled_delta(q: SamplingProbability, s: NoiseMultiplier, epsilon: Epsilo
     if q.get() == 0.0 || epsilon == Epsilon::INFINITE {
         return SampledDelta { removed: Delta::ZERO, added: Delta::ZERO };
     }
-    let removed = probability * profile(mu, (e.exp_m1() / probability).ln_1p());
-    // 1 − e^ε(1−q) = q − expm1(ε)·(1−q), and e^{−ε} − 1 + q = that times e^{−ε}.
-    let left = probability - e.exp_m1() * (Interval::ONE - probability);
-    let added = if left.hi() <= 0.0 {
-        Interval::ZERO
-    } else {
-        left.max(0.0) * profile(mu, (probability / (left.max(f64::MIN_POSITIVE) * (-e).exp())).ln().max(0.0))
-    };
-    SampledDelta { removed: Delta::from_upper_bound(removed.hi()), added: Delta::from_upper_bound(added.hi()) }
+    SampledDelta {
+        removed: Delta::from_upper_bound(removed_profile(probability, mu, e)),
+        added: Delta::from_upper_bound(added_profile(probability, mu, e)),
+    }
+}
+
+/// Mixture against base: `q·c(ln1p(expm1(ε)/q))`.
+fn removed_profile(q: Interval, mu: Interval, epsilon: Interval) -> f64 {
+    mul_up(q.hi(), profile(mu, (epsilon.exp_m1() / q).ln_1p()))
+}
+
+/// Base against mixture: `(1 − e^ε(1−q))·c(ln(q/(e^{−ε} − 1 + q)))`.
+fn added_profile(q: Interval, mu: Interval, epsilon: Interval) -> f64 {
+    // 1 − e^ε(1−q) = q − expm1(ε)·(1−q), and e^{−ε} − 1 + q is that times e^{−ε}.
+    let left = q - epsilon.exp_m1() * (Interval::ONE - q);
+    if left.hi() <= 0.0 {
+        return 0.0;
+    }
+    mul_up(left.hi(), profile(mu, (q / (left.max(f64::MIN_POSITIVE) * (-epsilon).exp())).ln().max(0.0)))
 }
 
 /// The two directions of [`sampled_delta`].
@@ -118,22 +129,26 @@ pub struct SampledDelta {
 /// chord needs only the cell's two probabilities. Within 10⁻⁹ of the truth, relatively; slow: a reference, not a method.
 #[must_use]
 pub fn sampled_delta_of_two(q: SamplingProbability, s: NoiseMultiplier, epsilon: Epsilon) -> SampledDelta {
-    const CELLS: u32 = 1 << 17;
     let (p, sd, factor) = (Interval::point(q.get()), s.get(), Interval::point(epsilon.get()).exp());
     let kept = Interval::ONE - p;
     let variance = Interval::point(sd).square();
-    // Cells of a width with few bits, so that every border is exact; what lies outside weighs less than 10⁻³⁰.
-    let width = 2f64.powi(((24.0 * sd + 1.0) / f64::from(CELLS)).log2().ceil() as i32);
-    let start = (-12.0 * sd / width).floor() * width;
-    let cells = ((1.0 + 12.0 * sd - start) / width).ceil();
+    // Cells whose widths are few-bit multiples of one unit, so that every border is exact; wider where the density is
+    // low, for the chord's error goes with density·width³. What lies outside weighs less than 10⁻³⁰.
+    let unit = 1.5 * 2f64.powi((sd.log2() - 16.0).floor() as i32);
+    let end = 1.0 + 12.0 * sd;
+    let width_at = |x: f64| {
+        let z = (x.min(0.0).abs()).max(x - 1.0).max(0.0) / sd;
+        unit * 2f64.powi((z * z / 7.0).floor().min(9.0) as i32)
+    };
+    let start = (-12.0 * sd / unit / 1024.0).floor() * unit * 1024.0;
     // Likelihood ratio of mixture over base, and the hockey sticks of one step at any γ > 0.
     let ratio = |x: f64| kept + p * ((Interval::point(x) - 0.5) / variance).exp();
     let stick = |gamma: Interval, forward: bool| {
         let at = |gamma: f64| {
             let log = Interval::point(gamma).ln();
             let side = |log: f64, forward: bool| {
-                let both = sampled_delta(q, s, Epsilon::from_upper_bound(log));
-                if forward { both.removed.get() } else { both.added.get() }
+                let (e, mu) = (Interval::point(log.max(0.0)), Interval::ONE / sd);
+                if forward { removed_profile(p, mu, e) } else { added_profile(p, mu, e) }
             };
             if gamma >= 1.0 {
                 side(log.lo(), forward)
@@ -146,7 +161,7 @@ pub fn sampled_delta_of_two(q: SamplingProbability, s: NoiseMultiplier, epsilon:
         at(gamma.lo())
     };
     // Probability of a cell under N(shift, s²), from the density in its middle: ∫ = φ·width·(1 + (z²−1)k²/24 + …).
-    let mass = |middle: f64, shift: f64| {
+    let mass = |middle: f64, width: f64, shift: f64| {
         let z = (Interval::point(middle) - shift) / sd;
         let k2 = (Interval::point(width) / sd).square();
         let square = z.square();
@@ -160,12 +175,12 @@ pub fn sampled_delta_of_two(q: SamplingProbability, s: NoiseMultiplier, epsilon:
         (ratio, stick(factor / ratio, true), stick(factor * ratio, false))
     };
     let mut left = node(start);
-    let mut i = 0.0;
-    while i < cells {
-        let (low, middle) = (start + i * width, start + (i + 0.5) * width);
-        let right = node(low + width);
-        let base = mass(middle, 0.0);
-        let mixture = kept * base + p * mass(middle, 1.0);
+    let mut x = start;
+    while x < end {
+        let width = width_at(x);
+        let (middle, right) = (x + 0.5 * width, node(x + width));
+        let base = mass(middle, width, 0.0);
+        let mixture = kept * base + p * mass(middle, width, 1.0);
         let span = right.0 - left.0;
         // Mixture first: u = 1/ratio falls, H(e^ε·u) rises to the right. Weight of the left border in the chord:
         // (P·u − Q)/(u_left − u_right) at the right border's u = (P − Q·ratio)·ratio_left/span with signs turned.
@@ -177,20 +192,20 @@ pub fn sampled_delta_of_two(q: SamplingProbability, s: NoiseMultiplier, epsilon:
         let drop = (Interval::point(left.2) - right.2).max(0.0);
         added = added + Interval::point((base * left.2 - weight * drop).hi().max(0.0));
         left = right;
-        i += 1.0;
+        x += width;
     }
+    // No outcome of the base is more than 1/(1−q)² times as likely as under the mixture.
+    let never = (factor * kept.square()).lo() >= 1.0;
     let bound = |sum: Interval| Delta::from_upper_bound(sum.hi());
-    SampledDelta { removed: bound(removed), added: bound(added) }
+    SampledDelta { removed: bound(removed), added: if never { Delta::ZERO } else { bound(added) } }
 }
 
-/// The profile enclosed, for ε ≥ 0 and μ > 0.
-pub(crate) fn profile(mu: Interval, epsilon: Interval) -> Interval {
-    // δ falls with ε and rises with μ, so corners span it.
-    let upper = profile_at(mu.hi(), epsilon.lo());
-    let lower = if mu.lo() == mu.hi() && epsilon.lo() == epsilon.hi() { upper } else { profile_at(mu.lo(), epsilon.hi()) };
-    Interval::new(lower.lo().max(0.0), upper.hi().min(1.0))
+/// An upper bound on the profile over enclosed parameters: it rises with μ and falls with ε.
+fn profile(mu: Interval, epsilon: Interval) -> f64 {
+    profile_at(mu.hi(), epsilon.lo()).hi().min(1.0)
 }
 
+/// The profile enclosed, at exact ε ≥ 0 and μ > 0.
 fn profile_at(mu: f64, epsilon: f64) -> Interval {
     let (m, e) = (Interval::point(mu), Interval::point(epsilon));
     let half = m * 0.5;

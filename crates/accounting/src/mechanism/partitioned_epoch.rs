@@ -34,7 +34,11 @@ impl PartitionedEpoch {
     /// [`OutOfDomain`] when there is no batch.
     pub fn new(assignment: Assignment, noise_multipliers: Vec<NoiseMultiplier>) -> Result<Self, OutOfDomain> {
         if noise_multipliers.is_empty() {
-            return Err(OutOfDomain::new("noise_multipliers", "[]", "one noise multiplier for each batch, at least one"));
+            return Err(OutOfDomain::new(
+                "noise_multipliers",
+                "[]",
+                "one noise multiplier for each batch, at least one",
+            ));
         }
         Ok(Self { assignment, noise_multipliers })
     }

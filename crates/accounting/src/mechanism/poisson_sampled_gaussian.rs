@@ -101,7 +101,11 @@ impl PoissonSampledGaussian {
         let mut rest = Vec::new();
         for (i, order) in orders.iter().enumerate() {
             let a = order.get();
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be a small integer")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "checked to be a small integer"
+            )]
             let index = if is_integer(a) && a <= 64.0 { a as usize } else { 0 };
             if index > 0 && triangle[index].is_finite() {
                 values[i] = per_order(triangle[index], a).min(values[i]);
@@ -361,8 +365,7 @@ impl Rule {
     ) -> Option<Vec<f64>> {
         let s = self.s;
         let variance = s * s;
-        let gain =
-            scales.iter().map(|&(estimate, _)| needed_gain(estimate, self.log_modulus)).fold(0.0, f64::max);
+        let gain = scales.iter().map(|&(estimate, _)| needed_gain(estimate, self.log_modulus)).fold(0.0, f64::max);
         let mut h = step_for(s, self.half_width, gain);
         for _ in 0..3 {
             // A step of few bits makes every node an exact double.

@@ -1,0 +1,186 @@
+//! `paygo account`: the price of a plan by every method that applies.
+
+use super::arguments::TargetArguments;
+use super::output::{json_number, print, print_json, shown_up, table};
+use anyhow::Context;
+use clap::Args;
+use paygo_accounting::account::{Row, Target, rows};
+use paygo_accounting::cost::Cost;
+use paygo_accounting::guarantee::Basis;
+use paygo_accounting::mechanism::Mechanism;
+use paygo_accounting::params::{Delta, Epsilon, Neighbors};
+use paygo_accounting::wire::Plan;
+use paygo_report::{LineChart, Series};
+use serde_json::json;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// A plan in TOML or JSON; - reads it from standard input
+    plan: PathBuf,
+    #[command(flatten)]
+    target: TargetArguments,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
+    /// Draw epsilon against steps, method beside method
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let plan = read_plan(&arguments.plan)?;
+    let target = match arguments.target.target()? {
+        Some(target) => target,
+        None => plan_target(&plan)?,
+    };
+    let cost = plan.cost().with_context(|| format!("plan {}", arguments.plan.display()))?;
+    let rows = rows(&cost, target);
+    if let Some(path) = &arguments.plot {
+        plot(&plan, target, path)?;
+    }
+    if arguments.json {
+        print_json(&json!({
+            "neighbors": cost.neighbors().word(),
+            "privacy_unit": plan.privacy_unit,
+            "rows": rows.iter().map(row_json).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        print(&report(&plan, &cost, &rows))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row_json(row: &Row) -> serde_json::Value {
+    json!({
+        "method": row.method,
+        "epsilon": json_number(row.epsilon.get()),
+        "delta": json_number(row.delta.get()),
+        "order": row.order.map(|order| json_number(order.get())),
+        "basis": row.basis.word(),
+    })
+}
+
+/// Reads a plan; JSON when it starts with a brace, else TOML.
+fn read_plan(path: &Path) -> anyhow::Result<Plan> {
+    let text = if path == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("plan on standard input")?;
+        text
+    } else {
+        std::fs::read_to_string(path).with_context(|| format!("plan {}", path.display()))?
+    };
+    parse_plan(&text).with_context(|| format!("plan {}", path.display()))
+}
+
+pub(crate) fn parse_plan(text: &str) -> anyhow::Result<Plan> {
+    if text.trim_start().starts_with('{') { Ok(serde_json::from_str(text)?) } else { Ok(toml::from_str(text)?) }
+}
+
+/// The question that the plan itself asks.
+fn plan_target(plan: &Plan) -> anyhow::Result<Target> {
+    match (&plan.delta, &plan.epsilon) {
+        (Some(_), Some(_)) => anyhow::bail!("the plan gives delta and epsilon; one of them is the question"),
+        (Some(number), None) => {
+            let delta = Delta::new(number.down("delta")?)?;
+            anyhow::ensure!(delta < Delta::ONE, "delta = {delta} is outside its domain; expected 0 <= delta < 1");
+            Ok(Target::Delta(delta))
+        }
+        (None, Some(number)) => Ok(Target::Epsilon(Epsilon::new(number.down("epsilon")?)?)),
+        (None, None) => {
+            anyhow::bail!("the plan gives neither delta nor epsilon\nhint: add `delta = 1e-5`, or --delta 1e-5")
+        }
+    }
+}
+
+pub(crate) fn report(plan: &Plan, cost: &Cost, rows: &[Row]) -> String {
+    let cells = rows.iter().map(|row| {
+        vec![
+            row.method.to_owned(),
+            shown_up(row.epsilon.get()),
+            shown_up(row.delta.get()),
+            row.order.map_or_else(|| "-".to_owned(), |order| format!("{:.4}", order.get())),
+            row.basis.word().to_owned(),
+        ]
+    });
+    let mut text = format!("protects one {} under {} neighbors\n", plan.privacy_unit, cost.neighbors());
+    text += &table(&["method", "epsilon", "delta", "order", "basis"], cells);
+    for basis in [Basis::FullyAdaptive, Basis::FixedInAdvance, Basis::Estimate, Basis::Lower] {
+        if rows.iter().any(|row| row.basis == basis) {
+            text += &format!("\n{}: {}", basis.word(), basis.allows());
+        }
+    }
+    text
+}
+
+/// ε after each of some numbers of steps, in the order of the plan.
+fn plot(plan: &Plan, target: Target, path: &Path) -> anyhow::Result<()> {
+    let Target::Delta(delta) = target else { anyhow::bail!("--plot draws epsilon; give --delta") };
+    let neighbors: Neighbors = plan.neighbors.into();
+    let releases = plan
+        .releases
+        .iter()
+        .map(|release| {
+            let cost = Cost::of(&Mechanism::try_from(&release.mechanism)?, neighbors)?;
+            Ok((cost, release.count.count("count")?.get()))
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let total: u64 = releases.iter().map(|(_, count)| count).sum();
+    let mut series: Vec<Series> = Vec::new();
+    const POINTS: u64 = 60;
+    let mut last = 0;
+    for i in 1..=POINTS.min(total) {
+        // Denser at the start, where ε rises fastest.
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a plot"
+        )]
+        let steps = ((i as f64 / POINTS.min(total) as f64).powi(2) * total as f64).ceil() as u64;
+        if steps == last {
+            continue;
+        }
+        last = steps;
+        for row in rows(&prefix(&releases, steps)?, Target::Delta(delta)) {
+            #[expect(clippy::cast_precision_loss, reason = "a plot")]
+            let point = (steps as f64, row.epsilon.get());
+            match series.iter_mut().find(|series| series.name.trim_end_matches(" (estimate)") == row.method) {
+                Some(series) => series.points.push(point),
+                None => {
+                    let dashed = row.basis == Basis::Estimate;
+                    let name = if dashed { format!("{} (estimate)", row.method) } else { row.method.to_owned() };
+                    series.push(Series { name, points: vec![point], dashed });
+                }
+            }
+        }
+    }
+    let chart = LineChart {
+        title: format!("epsilon at delta = {delta}, one {} under {} neighbors", plan.privacy_unit, neighbors),
+        x_label: "steps".into(),
+        y_label: "epsilon".into(),
+        series,
+    };
+    Ok(chart.write_svg(path)?)
+}
+
+/// The first `steps` steps of the releases.
+fn prefix(releases: &[(Cost, u64)], steps: u64) -> anyhow::Result<Cost> {
+    let mut left = steps;
+    let mut total: Option<Cost> = None;
+    for (cost, count) in releases {
+        let now = left.min(*count);
+        if now == 0 {
+            break;
+        }
+        let part = cost.repeat(now)?;
+        total = Some(match total {
+            Some(sum) => sum.and(&part)?,
+            None => part,
+        });
+        left -= now;
+    }
+    total.context("a plan without steps")
+}

@@ -1,0 +1,83 @@
+//! Numbers on the command line: decimal text, read to the side on which the answer is not too small.
+
+use anyhow::Context;
+use clap::Args;
+use paygo_accounting::account::Target;
+use paygo_accounting::params::{Delta, Epsilon, OutOfDomain};
+use paygo_numeric::decimal::{parse_down, parse_nearest, parse_up};
+
+/// A decimal number as it was typed.
+#[derive(Clone, Debug)]
+pub(crate) struct Decimal(String);
+
+impl std::str::FromStr for Decimal {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match parse_up(text) {
+            Some(_) => Ok(Self(text.to_owned())),
+            None => Err("expected a decimal number such as 0.1 or 1e-5".to_owned()),
+        }
+    }
+}
+
+impl Decimal {
+    /// The least double at or above it.
+    pub(crate) fn up(&self) -> f64 {
+        parse_up(&self.0).unwrap_or(f64::NAN)
+    }
+
+    /// The greatest double at or below it.
+    pub(crate) fn down(&self) -> f64 {
+        parse_down(&self.0).unwrap_or(f64::NAN)
+    }
+
+    /// The nearest double: how it is echoed.
+    pub(crate) fn typed(&self) -> f64 {
+        parse_nearest(&self.0).unwrap_or(f64::NAN)
+    }
+
+    /// As a checked parameter, read up.
+    pub(crate) fn up_as<T>(&self, new: impl Fn(f64) -> Result<T, OutOfDomain>) -> anyhow::Result<T> {
+        Ok(new(self.up())?)
+    }
+
+    /// As a checked parameter, read down.
+    pub(crate) fn down_as<T>(&self, new: impl Fn(f64) -> Result<T, OutOfDomain>) -> anyhow::Result<T> {
+        Ok(new(self.down())?)
+    }
+}
+
+/// Which of ε and δ is given.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TargetArguments {
+    /// Ask for epsilon at this delta
+    #[arg(long, value_name = "DELTA", allow_hyphen_values = true)]
+    pub(crate) delta: Option<Decimal>,
+    /// Ask for delta at this epsilon
+    #[arg(long, value_name = "EPSILON", allow_hyphen_values = true)]
+    pub(crate) epsilon: Option<Decimal>,
+}
+
+/// δ of a question: 0 is allowed (pure DP), 1 promises nothing and is refused.
+pub(crate) fn delta(text: &Decimal) -> anyhow::Result<Delta> {
+    let delta = text.down_as(Delta::new)?;
+    anyhow::ensure!(delta < Delta::ONE, "delta = {delta} is outside its domain; expected 0 <= delta < 1");
+    Ok(delta)
+}
+
+impl TargetArguments {
+    /// The question asked, if one was.
+    pub(crate) fn target(&self) -> anyhow::Result<Option<Target>> {
+        match (&self.delta, &self.epsilon) {
+            (Some(_), Some(_)) => anyhow::bail!("give --delta or --epsilon, not both"),
+            (Some(text), None) => Ok(Some(Target::Delta(delta(text)?))),
+            (None, Some(text)) => Ok(Some(Target::Epsilon(text.down_as(Epsilon::new)?))),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The question asked.
+    pub(crate) fn required(&self) -> anyhow::Result<Target> {
+        self.target()?.context("give --delta to ask for epsilon, or --epsilon to ask for delta")
+    }
+}

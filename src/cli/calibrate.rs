@@ -1,0 +1,245 @@
+//! `paygo calibrate`: the least noise, most steps, largest sampling probability or most epochs for a target.
+
+use super::arguments::{Decimal, delta};
+use super::output::{json_number, print, print_json, shown_up};
+use clap::{Args, Subcommand};
+use paygo_accounting::calibrate::{
+    Calibrated, CalibratedCount, CalibrationError, Price, Target, largest_sampling_probability, least_noise,
+    most_repeats,
+};
+use paygo_accounting::cost::Cost;
+use paygo_accounting::mechanism::{BallsAndBinsEpoch, Gaussian, Mechanism, PoissonSampledGaussian, Single};
+use paygo_accounting::params::{Count, Epsilon, Neighbors, NoiseMultiplier, Rho, SamplingProbability};
+use serde_json::{Map, Value};
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// The least noise multiplier
+    Noise {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// How many noisy sums
+        #[arg(long)]
+        steps: u64,
+        /// Each on a Poisson sample with this probability
+        #[arg(long, allow_hyphen_values = true)]
+        sampling_probability: Option<Decimal>,
+        /// Answer in JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// The largest number of steps
+    Steps {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// Noise over sensitivity
+        #[arg(long, allow_hyphen_values = true)]
+        noise_multiplier: Decimal,
+        /// Each on a Poisson sample with this probability
+        #[arg(long, allow_hyphen_values = true)]
+        sampling_probability: Option<Decimal>,
+        /// Answer in JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// The largest Poisson sampling probability
+    SamplingProbability {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// Noise over sensitivity
+        #[arg(long, allow_hyphen_values = true)]
+        noise_multiplier: Decimal,
+        /// How many noisy sums
+        #[arg(long)]
+        steps: u64,
+        /// Answer in JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// The largest number of epochs: of 1/q Poisson batches each, or of batches to which each record goes by its own coin
+    Epochs {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// Noise over sensitivity
+        #[arg(long, allow_hyphen_values = true)]
+        noise_multiplier: Decimal,
+        /// Poisson sampling probability; an epoch has 1/q batches, rounded up
+        #[arg(long, allow_hyphen_values = true, required_unless_present = "batches", conflicts_with = "batches")]
+        sampling_probability: Option<Decimal>,
+        /// Public number of batches per epoch; each record goes to one by its own fair coin
+        #[arg(long)]
+        batches: Option<u64>,
+        /// Answer in JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// An (ε, δ) or a ρ to be met.
+#[derive(Args, Clone, Debug)]
+struct TargetArguments {
+    /// Target epsilon, with --delta
+    #[arg(long, allow_hyphen_values = true, requires = "delta", required_unless_present = "rho")]
+    epsilon: Option<Decimal>,
+    /// Target delta, with --epsilon
+    #[arg(long, allow_hyphen_values = true, requires = "epsilon")]
+    delta: Option<Decimal>,
+    /// Target rho of zCDP, instead
+    #[arg(long, allow_hyphen_values = true, conflicts_with_all = ["epsilon", "delta"])]
+    rho: Option<Decimal>,
+}
+
+impl TargetArguments {
+    fn target(&self) -> anyhow::Result<Target> {
+        match (&self.epsilon, &self.delta, &self.rho) {
+            (Some(epsilon), Some(text), None) => Ok(Target::EpsilonDelta(epsilon.down_as(Epsilon::new)?, delta(text)?)),
+            (None, None, Some(rho)) => Ok(Target::Rho(rho.down_as(Rho::new)?)),
+            _ => anyhow::bail!("give --epsilon with --delta, or --rho"),
+        }
+    }
+}
+
+/// One step: Gaussian noise, on a Poisson sample if a probability is given.
+pub(crate) fn step(noise: f64, probability: Option<f64>) -> Result<Cost, CalibrationError> {
+    let noise_multiplier = NoiseMultiplier::new(noise)?;
+    let single = match probability {
+        None => Single::Gaussian(Gaussian { noise_multiplier }),
+        Some(q) => Single::PoissonSampledGaussian(PoissonSampledGaussian {
+            sampling_probability: SamplingProbability::new(q)?,
+            noise_multiplier,
+        }),
+    };
+    Ok(Cost::of(&Mechanism::Single(single), Neighbors::AddRemove)?)
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match &arguments.what {
+        What::Noise { target, steps, sampling_probability, json } => {
+            let probability = sampling_probability.as_ref().map(Decimal::up);
+            let found = least_noise(target.target()?, |noise| Ok(step(noise, probability)?.repeat(*steps)?))?;
+            show_real("noise_multiplier", &found, target, *json)
+        }
+        What::SamplingProbability { target, noise_multiplier, steps, json } => {
+            let noise = noise_multiplier.down();
+            let found = largest_sampling_probability(target.target()?, |q| Ok(step(noise, Some(q))?.repeat(*steps)?))?;
+            show_real("sampling_probability", &found, target, *json)
+        }
+        What::Steps { target, noise_multiplier, sampling_probability, json } => {
+            let one = step(noise_multiplier.down(), sampling_probability.as_ref().map(Decimal::up))?;
+            show_count("steps", &most_repeats(target.target()?, &one)?, target, Map::new(), *json)
+        }
+        What::Epochs { target, noise_multiplier, sampling_probability, batches, json } => {
+            let noise = noise_multiplier.down();
+            let mut extra = Map::new();
+            let epoch = match (sampling_probability, batches) {
+                (Some(q), _) => {
+                    let q = q.up_as(SamplingProbability::new)?.get();
+                    anyhow::ensure!(
+                        q > 0.0,
+                        "sampling_probability = 0 never fills an epoch; expected 0 < sampling_probability <= 1"
+                    );
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        clippy::cast_sign_loss,
+                        reason = "checked by Count below"
+                    )]
+                    let steps = Count::new((1.0 / q).ceil() as u64)?.get();
+                    extra.insert("steps_per_epoch".into(), Value::from(steps));
+                    step(noise, Some(q))?.repeat(steps)?
+                }
+                (None, Some(batches)) => {
+                    let batches = Count::new(*batches)?;
+                    let noise_multiplier = NoiseMultiplier::new(noise)?;
+                    let single = Single::BallsAndBinsEpoch(BallsAndBinsEpoch { batches, noise_multiplier });
+                    Cost::of(&Mechanism::Single(single), Neighbors::AddRemove)?
+                }
+                (None, None) => anyhow::bail!("give --sampling-probability or --batches"),
+            };
+            show_count("epochs", &most_repeats(target.target()?, &epoch)?, target, extra, *json)
+        }
+    }
+}
+
+/// The price in the target's currency, as JSON fields.
+fn price_json(price: &Price, target: &TargetArguments) -> Map<String, Value> {
+    let mut object = Map::new();
+    match price {
+        Price::Epsilon(row) => {
+            object.insert("epsilon".into(), json_number(row.epsilon.get()));
+            // δ was read down; the promise holds at the δ typed.
+            object
+                .insert("delta".into(), target.delta.as_ref().map_or(Value::Null, |delta| json_number(delta.typed())));
+            object.insert("method".into(), Value::from(row.method));
+            object.insert("basis".into(), Value::from(row.basis.word()));
+        }
+        Price::Rho(rho) => {
+            object.insert("rho".into(), json_number(rho.get()));
+        }
+    }
+    object
+}
+
+fn price_text(price: &Price, target: &TargetArguments) -> String {
+    match price {
+        Price::Epsilon(row) => {
+            let delta = target.delta.as_ref().map_or(f64::NAN, Decimal::typed);
+            let (epsilon, basis) = (shown_up(row.epsilon.get()), row.basis.word());
+            format!("epsilon {epsilon} at delta {delta:e} ({}, {basis})", row.method)
+        }
+        Price::Rho(rho) => format!("rho {}", shown_up(rho.get())),
+    }
+}
+
+fn show_real(name: &str, found: &Calibrated, target: &TargetArguments, json: bool) -> anyhow::Result<ExitCode> {
+    if json {
+        let mut object = price_json(&found.price, target);
+        object.insert(name.into(), json_number(found.value));
+        let next = found.next.as_ref().map(|(value, price)| {
+            let mut next = price_json(price, target);
+            next.insert(name.into(), json_number(*value));
+            Value::Object(next)
+        });
+        object.insert("next".into(), next.unwrap_or(Value::Null));
+        print_json(&Value::Object(object))?;
+    } else {
+        print(&format!("{name} {}  meets the target: {}", found.value, price_text(&found.price, target)))?;
+        match &found.next {
+            Some((value, price)) => print(&format!("{name} {value}  does not:         {}", price_text(price, target)))?,
+            None => print("every value in range meets the target")?,
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_count(
+    name: &str,
+    found: &CalibratedCount,
+    target: &TargetArguments,
+    extra: Map<String, Value>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    if json {
+        let mut object = price_json(&found.price, target);
+        object.insert(name.into(), Value::from(found.value));
+        object.extend(extra);
+        object.insert(
+            "next".into(),
+            found.next.as_ref().map_or(Value::Null, |price| Value::Object(price_json(price, target))),
+        );
+        print_json(&Value::Object(object))?;
+    } else {
+        print(&format!("{name} {}  meet the target: {}", found.value, price_text(&found.price, target)))?;
+        match &found.next {
+            Some(price) => print(&format!("one more does not: {}", price_text(price, target)))?,
+            None => print("more are not looked at")?,
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,42 @@
+//! `paygo demo`: a worked example, each step with the command that does it.
+
+use super::account::{parse_plan, report};
+use super::output::{print, shown_up};
+use clap::Args;
+use paygo_accounting::account::{Target, rows};
+use paygo_accounting::calibrate::{self, least_noise};
+use paygo_accounting::params::{Delta, Epsilon, NoiseMultiplier, Rho};
+use paygo_accounting::schedule::Schedule;
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub(crate) struct Arguments {}
+
+const PLAN: &str = include_str!("../../examples/dp-sgd.toml");
+
+pub(crate) fn run(_: &Arguments) -> anyhow::Result<ExitCode> {
+    print("A planner asks three questions about private training on 60 000 records.\n")?;
+
+    print("1. What does the plan examples/dp-sgd.toml cost?\n   $ paygo account examples/dp-sgd.toml\n")?;
+    let plan = parse_plan(PLAN)?;
+    let cost = plan.cost()?;
+    let delta = Delta::new(1e-5)?;
+    print(&report(&plan, &cost, &rows(&cost, Target::Delta(delta))))?;
+
+    print("\n2. How little noise keeps the same run at epsilon = 3?")?;
+    print("   $ paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 --sampling-probability 0.0042667\n")?;
+    let target = calibrate::Target::EpsilonDelta(Epsilon::new(3.0)?, delta);
+    let found = least_noise(target, |noise| Ok(super::calibrate::step(noise, Some(0.004_266_7))?.repeat(14_062)?))?;
+    print(&format!("noise_multiplier {} has epsilon {}", found.value, shown_up(found.price.get())))?;
+    if let Some((value, price)) = found.next {
+        print(&format!("noise_multiplier {value} has epsilon {}: too much", shown_up(price.get())))?;
+    }
+
+    print("\n3. With noise that falls from epoch to epoch, how long does rho = 0.78125 last?")?;
+    print("   $ paygo schedule exponential --initial 10 --rate 0.01 --rho 0.78125\n")?;
+    let schedule = Schedule::Exponential { initial: NoiseMultiplier::new(10.0)?, rate: 0.01 };
+    let epochs = schedule.epochs_within(Rho::new(0.78125)?);
+    print(&format!("{} epochs, spending rho = {}", epochs.count, shown_up(epochs.spent.get())))?;
+    print("\nNext: `paygo --help`, README.md, docs/theory.md.")?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,57 @@
+//! The command line, one file per command.
+
+mod account;
+mod arguments;
+mod calibrate;
+mod convert;
+mod demo;
+mod output;
+mod schedule;
+mod selftest;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Pay-as-you-go differential privacy: accounting that never reports too little.
+#[derive(Parser)]
+#[command(name = "paygo", version, about, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// A worked example of what the other commands do.
+    Demo(demo::Arguments),
+    /// The price of a plan by every method that applies, each with what it allows.
+    Account(account::Arguments),
+    /// Between Rényi, zCDP, GDP and (epsilon, delta), by every method.
+    Convert(convert::Arguments),
+    /// The least noise, most steps, largest sampling probability or most epochs that meet a target.
+    Calibrate(calibrate::Arguments),
+    /// Noise schedules: how long a budget lasts, and the rate that makes it last as long as wanted.
+    Schedule(schedule::Arguments),
+    /// Compares this build with golden vectors of 25 and more digits.
+    Selftest(selftest::Arguments),
+}
+
+/// Parses the arguments, runs the command, and turns its outcome into an exit code.
+pub(crate) fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Account(arguments) => account::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
+        Command::Calibrate(arguments) => calibrate::run(&arguments),
+        Command::Schedule(arguments) => schedule::run(&arguments),
+        Command::Selftest(arguments) => selftest::run(&arguments),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

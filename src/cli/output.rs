@@ -1,0 +1,88 @@
+//! What people and programs read.
+
+use comfy_table::{Table, presets};
+use serde_json::Value;
+use std::io::Write;
+
+/// A number for programs: itself, or the text `"inf"`, which JSON has no number for.
+pub(crate) fn json_number(x: f64) -> Value {
+    if x == f64::INFINITY { Value::from("inf") } else { Value::from(x) }
+}
+
+/// An upper bound for people: six significant digits, rounded up.
+pub(crate) fn shown_up(x: f64) -> String {
+    shown(x, true)
+}
+
+/// A budget for people: six significant digits, rounded down.
+pub(crate) fn shown_down(x: f64) -> String {
+    shown(x, false)
+}
+
+fn shown(x: f64, up: bool) -> String {
+    if !x.is_finite() || x == 0.0 {
+        return x.to_string();
+    }
+    let rounded: f64 = format!("{x:.5e}").parse().unwrap_or(x);
+    // ROUNDING: to the promised side. Half a unit of the sixth digit turns "nearest" into "next".
+    let wrong_side = if up { rounded < x } else { rounded > x };
+    let value = if wrong_side {
+        let half = 0.5 * 10f64.powi(exponent(x) - 5) * (1.0 + 1e-9);
+        let moved = if up { x + half } else { x - half };
+        format!("{moved:.5e}").parse().unwrap_or(x)
+    } else {
+        rounded
+    };
+    if (1e-4..1e7).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
+}
+
+fn exponent(x: f64) -> i32 {
+    let text = format!("{x:.5e}");
+    text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)
+}
+
+/// A table for people.
+pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN).set_header(header.iter().copied());
+    for row in rows {
+        table.add_row(row);
+    }
+    table.to_string()
+}
+
+/// Writes text to standard output; a reader that went away is an ordinary end.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes JSON to standard output.
+pub(crate) fn print_json(value: &Value) -> anyhow::Result<()> {
+    print(&value.to_string())
+}
+
+/// Whether an error only says that nobody reads on.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shown_numbers_err_on_the_promised_side() {
+        let mut x = 1.234_567_8e-20;
+        for _ in 0..2000 {
+            x *= 1.07;
+            let (up, down): (f64, f64) = (shown_up(x).parse().expect("up"), shown_down(x).parse().expect("down"));
+            assert!(down <= x && x <= up && up <= x * (1.0 + 1.1e-5) && down >= x * (1.0 - 1.1e-5), "{x:e}");
+        }
+        assert_eq!((shown_up(0.25), shown_down(0.25)), ("0.25".into(), "0.25".into()));
+        assert_eq!((shown_up(1.000_000_1), shown_down(0.999_999_9)), ("1.00001".into(), "0.999999".into()));
+        assert_eq!((shown_up(f64::INFINITY), shown_up(0.0)), ("inf".into(), "0".into()));
+    }
+}

@@ -1,0 +1,151 @@
+//! `paygo schedule`: noise schedules, and how long a budget lasts.
+
+use super::arguments::{Decimal, delta};
+use super::output::{json_number, print, print_json, shown_down, shown_up, table};
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use paygo_accounting::convert::{Conversion, zcdp};
+use paygo_accounting::params::{Epsilon, NoiseMultiplier, Rho};
+use paygo_accounting::schedule::Schedule;
+use paygo_report::{LineChart, Series};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    /// The same noise in every epoch
+    Uniform,
+    /// initial / (1 + rate·t)
+    Time,
+    /// initial · e^(−rate·t)
+    Exponential,
+    /// initial · rate^⌊t/period⌋
+    Step,
+    /// (initial − end)·(1 − t/period)^rate + end
+    Polynomial,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "An epoch is one pass over disjoint batches and costs 1/(2·noise²) in zCDP.\nExamples:\n  paygo schedule exponential --initial 10 --rate 0.01 --rho 0.78125\n  paygo schedule exponential --initial 10 --epochs 70 --rho 0.78125   (finds the rate)"
+)]
+pub(crate) struct Arguments {
+    /// The shape
+    #[arg(value_enum)]
+    kind: Kind,
+    /// Noise multiplier of epoch 0
+    #[arg(long, allow_hyphen_values = true)]
+    initial: Decimal,
+    /// Decay rate; leave it out and give --epochs to have it found
+    #[arg(long, allow_hyphen_values = true)]
+    rate: Option<Decimal>,
+    /// Epochs between steps, or until the polynomial ends
+    #[arg(long)]
+    period: Option<u64>,
+    /// Noise multiplier at which the polynomial ends
+    #[arg(long, allow_hyphen_values = true)]
+    end: Option<Decimal>,
+    /// Budget in zCDP
+    #[arg(long, allow_hyphen_values = true, required_unless_present = "epsilon")]
+    rho: Option<Decimal>,
+    /// Budget as (epsilon, delta): the largest rho that gives it
+    #[arg(long, allow_hyphen_values = true, requires = "delta", conflicts_with = "rho")]
+    epsilon: Option<Decimal>,
+    /// With --epsilon
+    #[arg(long, allow_hyphen_values = true, requires = "epsilon")]
+    delta: Option<Decimal>,
+    /// Find the smallest rate, in steps of 10^-4, with which the budget lasts exactly so many epochs
+    #[arg(long)]
+    epochs: Option<u64>,
+    /// Draw the noise of each epoch
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let budget = match (&arguments.rho, &arguments.epsilon, &arguments.delta) {
+        (Some(rho), _, _) => rho.down_as(Rho::new)?,
+        (None, Some(epsilon), Some(text)) => {
+            zcdp::budget(Conversion::Exact, epsilon.down_as(Epsilon::new)?, delta(text)?)
+        }
+        (None, _, _) => anyhow::bail!("give --rho, or --epsilon with --delta"),
+    };
+    anyhow::ensure!(budget.get() < f64::INFINITY, "rho = inf is outside its domain; expected 0 <= rho < inf");
+    let schedule = match (arguments.epochs, &arguments.rate) {
+        (Some(_), Some(_)) => anyhow::bail!("give --rate or --epochs, not both"),
+        (Some(epochs), None) => {
+            // Any rate will do to name the shape; 1 is allowed by all of them.
+            let shape = shape(arguments, 1.0)?;
+            let rate = shape
+                .rate_for(epochs, budget, 1e-4)
+                .with_context(|| format!("no rate makes a budget of rho = {budget} last exactly {epochs} epochs"))?;
+            shape.with_rate(rate).context("a rate on the grid")?
+        }
+        (None, rate) => match (arguments.kind, rate) {
+            (Kind::Uniform, None) => shape(arguments, 0.0)?,
+            (Kind::Uniform, Some(_)) => anyhow::bail!("a uniform schedule has no --rate"),
+            (_, Some(rate)) => shape(arguments, rate.up())?,
+            (_, None) => anyhow::bail!("give --rate, or --epochs to have it found"),
+        },
+    };
+    let fits = schedule.epochs_within(budget);
+    let noise = |t: u64| schedule.noise_multiplier(t).map_or(0.0, NoiseMultiplier::get);
+    if let Some(path) = &arguments.plot {
+        #[expect(clippy::cast_precision_loss, reason = "a plot")]
+        let points = (0..fits.count).map(|t| (t as f64, noise(t))).collect();
+        let series = vec![Series { name: "noise multiplier".into(), points, dashed: false }];
+        let title = format!("{} epochs within rho = {budget}", fits.count);
+        LineChart { title, x_label: "epoch".into(), y_label: "noise multiplier".into(), series }.write_svg(path)?;
+    }
+    let rate = match schedule {
+        Schedule::Uniform { .. } => None,
+        Schedule::Time { rate, .. }
+        | Schedule::Exponential { rate, .. }
+        | Schedule::Step { rate, .. }
+        | Schedule::Polynomial { rate, .. } => Some(rate),
+    };
+    if arguments.json {
+        let noises: Vec<f64> = (0..fits.count.min(100_000)).map(noise).collect();
+        print_json(&json!({
+            "epochs": fits.count,
+            "rate": rate,
+            "rho_budget": json_number(budget.get()),
+            "rho_spent": json_number(fits.spent.get()),
+            "noise_multipliers": noises,
+        }))?;
+    } else {
+        let shown: Vec<u64> = match fits.count {
+            0 => vec![],
+            n if n <= 8 => (0..n).collect(),
+            n => vec![0, 1, n / 4, n / 2, 3 * n / 4, n - 2, n - 1],
+        };
+        let rows = shown.iter().map(|&t| vec![t.to_string(), shown_down(noise(t)), shown_up(schedule.rho(t).get())]);
+        print(&table(&["epoch", "noise multiplier", "rho"], rows))?;
+        if let Some(rate) = rate {
+            print(&format!("rate {rate}"))?;
+        }
+        let (count, spent) = (fits.count, shown_up(fits.spent.get()));
+        print(&format!("{count} epochs spend rho = {spent} of {}; the next would pass it", shown_down(budget.get())))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shape(arguments: &Arguments, rate: f64) -> anyhow::Result<Schedule> {
+    let initial = arguments.initial.down_as(NoiseMultiplier::new)?;
+    let period = || arguments.period.context("give --period");
+    let schedule = match arguments.kind {
+        Kind::Uniform => Schedule::Uniform { initial },
+        Kind::Time => Schedule::Time { initial, rate },
+        Kind::Exponential => Schedule::Exponential { initial, rate },
+        Kind::Step => Schedule::Step { initial, rate, period: period()? },
+        Kind::Polynomial => {
+            let last = arguments.end.as_ref().context("give --end")?.down_as(NoiseMultiplier::new)?;
+            Schedule::Polynomial { initial, rate, last, period: period()? }
+        }
+    };
+    Ok(schedule.checked()?)
+}

@@ -1,0 +1,41 @@
+//! `paygo selftest`: the golden vectors against this build.
+
+use super::output::{print, print_json};
+use clap::Args;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// A folder of golden vectors; those built in otherwise
+    #[arg(long, value_name = "DIR")]
+    golden: Option<PathBuf>,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let mut lines = Ok(());
+    let report = paygo::selftest::run(arguments.golden.as_deref(), |family| {
+        if arguments.json || lines.is_err() {
+            return;
+        }
+        let skipped = if family.skipped > 0 { format!(", {} skipped", family.skipped) } else { String::new() };
+        lines = print(&format!(
+            "{} {}/{}, worst relative error {:.1e}{skipped}",
+            family.family, family.passed, family.total, family.worst_relative_error
+        ));
+        for failure in &family.failures {
+            eprintln!("  {failure}");
+        }
+    })?;
+    lines?;
+    if arguments.json {
+        print_json(&serde_json::to_value(&report)?)?;
+    } else {
+        print(&format!("{} passed, {} failed, {} skipped", report.passed(), report.failed(), report.skipped()))?;
+    }
+    let clean = report.failed() == 0 && report.skipped() == 0;
+    Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
