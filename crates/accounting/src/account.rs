@@ -215,8 +215,8 @@ impl<'a> Priced<'a> {
         let low = if at == 0 || stored.is_none() { 1e-6 } else { orders[at - 1].get() - 1.0 };
         let high = orders.get(at + 1).map_or(1e6, |order| order.get() - 1.0);
         let at_log = |x: f64| Order::new(1.0 + exp(x)).expect("above 1");
-        let steps = if low < 1e-3 || high > 1e5 { 48 } else { 14 };
-        let (x, _) = minimize(ln(low), ln(high), steps, |x| near(at_log(x)));
+        // ε is flat around its minimum: an order good to 10⁻⁵ gives ε to 10⁻¹⁰.
+        let (x, _) = minimize(ln(low), ln(high), 1e-5, |x| near(at_log(x)));
         Some(at_log(x))
     }
 }

@@ -124,7 +124,7 @@ pub fn least_noise(
     target: Target,
     cost_at: impl Fn(f64) -> Result<Cost, CalibrationError>,
 ) -> Result<Calibrated, CalibrationError> {
-    on_grid("noise_multiplier", target, 1e-3, 1e7, Sense::Falls, cost_at)
+    on_grid("noise_multiplier", target, (1e-3, 1.0, 1e7), Sense::Falls, cost_at)
 }
 
 /// The largest sampling probability in `[10⁻⁹, 1]` with which `cost_at(q)` meets the target.
@@ -135,7 +135,7 @@ pub fn largest_sampling_probability(
     target: Target,
     cost_at: impl Fn(f64) -> Result<Cost, CalibrationError>,
 ) -> Result<Calibrated, CalibrationError> {
-    on_grid("sampling_probability", target, 1e-9, 1.0, Sense::Rises, cost_at)
+    on_grid("sampling_probability", target, (1e-9, 1e-2, 1.0), Sense::Rises, cost_at)
 }
 
 /// The largest number of repetitions of `one`, up to 10¹², that meets the target.
@@ -157,20 +157,13 @@ pub fn most_repeats(target: Target, one: &Cost) -> Result<CalibratedCount, Calib
 fn on_grid(
     parameter: &'static str,
     target: Target,
-    least: f64,
-    most: f64,
+    (least, start, most): (f64, f64, f64),
     sense: Sense,
     cost_at: impl Fn(f64) -> Result<Cost, CalibrationError>,
 ) -> Result<Calibrated, CalibrationError> {
     let price_at = |value: f64| target.price(&cost_at(value)?);
     let unreachable = || CalibrationError::Unreachable { parameter, least, most };
-    let easy = match sense {
-        Sense::Falls => most,
-        Sense::Rises => least,
-    };
-    if !target.met_by(&price_at(easy)?) {
-        return Err(unreachable());
-    }
+    price_at(start)?; // An error of the mechanism, not of the search, is reported as such.
     // Search: where the price crosses the limit, on logarithmic axes.
     let log_limit = ln(target.limit().max(f64::MIN_POSITIVE));
     let gap = |x: f64| {
@@ -181,7 +174,8 @@ fn on_grid(
             Sense::Rises => log,
         }
     };
-    let found = exp(root_within(ln(least), ln(most), 1e-12, gap));
+    let (low, high) = bracket(ln(least), ln(most), ln(start), &gap);
+    let found = exp(root_within(low, high, 1e-12, gap));
     // Bound: the first grid point that is seen to meet the target beside one that is seen not to.
     let grid = Grid::around(found);
     let meets = |n: u64| price_at(grid.value(n)).is_ok_and(|price| target.met_by(&price));
@@ -207,6 +201,28 @@ fn on_grid(
         None => None,
     };
     Ok(Calibrated { value, price: price_at(value)?, next })
+}
+
+/// A part of `[least, most]` around `start` in which the increasing `gap` changes sign, found by doubling steps: extreme
+/// parameters are slow to price and rarely wanted.
+fn bracket(least: f64, most: f64, start: f64, gap: impl Fn(f64) -> f64) -> (f64, f64) {
+    let mut step = 0.5;
+    let (mut low, mut high) = (start, start);
+    let rising = gap(start) < 0.0;
+    loop {
+        if rising {
+            (low, high) = (high, (high + step).min(most));
+            if high >= most || gap(high) >= 0.0 {
+                return (low, high);
+            }
+        } else {
+            (low, high) = ((low - step).max(least), low);
+            if low <= least || gap(low) <= 0.0 {
+                return (low, high);
+            }
+        }
+        step *= 2.0;
+    }
 }
 
 /// Decimals of ten significant digits around a number: `n·10^exponent`.

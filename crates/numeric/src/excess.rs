@@ -22,12 +22,12 @@ pub const ERROR: f64 = 64.0 * f64::EPSILON;
 #[must_use]
 pub fn exp_excess(x: f64) -> f64 {
     if x.abs() < 0.5 {
-        // x²/2·(1 + x/3·(1 + x/4·(…))): 15 factors leave less than 2⁻⁵⁸ for |x| < 1/2.
-        let mut tail = 1.0;
-        for k in (3..18).rev() {
-            tail = 1.0 + x / f64::from(k) * tail;
+        // x²·(1/2! + x·(1/3! + x·(…))): 15 terms leave less than 2⁻⁵⁸ for |x| < 1/2.
+        let mut sum = 0.0;
+        for coefficient in EXPONENTIAL.iter().rev() {
+            sum = sum * x + coefficient;
         }
-        0.5 * x * x * tail
+        sum * x * x
     } else {
         exp_m1(x) - x
     }
@@ -37,7 +37,7 @@ pub fn exp_excess(x: f64) -> f64 {
 #[must_use]
 pub fn entropy_excess(w: f64) -> f64 {
     if w.abs() < 0.25 {
-        series(w, |k| f64::from(k) * f64::from(k - 1))
+        series(w, &ENTROPY)
     } else if w <= -1.0 {
         1.0
     } else {
@@ -48,18 +48,52 @@ pub fn entropy_excess(w: f64) -> f64 {
 /// `M(w) = w − ln(1+w) ≥ 0`, for `w > −1`.
 #[must_use]
 pub fn log_excess(w: f64) -> f64 {
-    if w.abs() < 0.25 { series(w, f64::from) } else { w - ln_1p(w) }
+    if w.abs() < 0.25 { series(w, &LOGARITHM) } else { w - ln_1p(w) }
 }
 
-/// `Σ_{k≥2} (−w)^k / divisor(k)`, for `|w| < 1/4`.
-fn series(w: f64, divisor: impl Fn(u32) -> f64) -> f64 {
+/// `Σ_{k≥2} coefficient_k·(−w)^k`, for `|w| < 1/4`; 26 terms leave less than 2⁻⁵⁴.
+fn series(w: f64, coefficients: &[f64; 26]) -> f64 {
     let v = -w;
     let mut sum = 0.0;
-    for k in (2..30).rev() {
-        sum = sum * v + 1.0 / divisor(k);
+    for coefficient in coefficients.iter().rev() {
+        sum = sum * v + coefficient;
     }
     sum * v * v
 }
+
+/// `1/k!` from k = 2 on.
+const EXPONENTIAL: [f64; 16] = {
+    let mut table = [0.0; 16];
+    let (mut i, mut factorial) = (0, 2.0);
+    while i < 16 {
+        table[i] = 1.0 / factorial;
+        i += 1;
+        factorial *= (i + 2) as f64;
+    }
+    table
+};
+
+/// `1/(k(k−1))` from k = 2 on.
+const ENTROPY: [f64; 26] = {
+    let mut table = [0.0; 26];
+    let mut i = 0;
+    while i < 26 {
+        table[i] = 1.0 / ((i + 2) * (i + 1)) as f64;
+        i += 1;
+    }
+    table
+};
+
+/// `1/k` from k = 2 on.
+const LOGARITHM: [f64; 26] = {
+    let mut table = [0.0; 26];
+    let mut i = 0;
+    while i < 26 {
+        table[i] = 1.0 / (i + 2) as f64;
+        i += 1;
+    }
+    table
+};
 
 /// `(1+w)^a − 1 − a·w` enclosed, for `a > 1` and an exact `w` known as an enclosure, all of it on one side of zero.
 ///

@@ -8,17 +8,16 @@ use crate::interval::Interval;
 
 /// A place where the unimodal `f` is close to its minimum on `[lo, hi]`, and its value there.
 ///
-/// Golden-section search with parabolic steps (Brent), `steps` evaluations at most. For searches only.
-pub fn minimize(mut lo: f64, mut hi: f64, steps: u32, mut f: impl FnMut(f64) -> f64) -> (f64, f64) {
+/// Golden-section search with parabolic steps (Brent), until the place is known to within `tolerance`. For searches only.
+pub fn minimize(mut lo: f64, mut hi: f64, tolerance: f64, mut f: impl FnMut(f64) -> f64) -> (f64, f64) {
     const GOLDEN: f64 = 0.381_966_011_250_105;
     let mut x = lo + GOLDEN * (hi - lo);
     let mut fx = f(x);
     let (mut second, mut f_second) = (x, fx);
     let (mut third, mut f_third) = (x, fx);
     let (mut step, mut before_last) = (0.0_f64, 0.0_f64);
-    for _ in 1..steps {
+    for _ in 0..100 {
         let middle = 0.5 * (lo + hi);
-        let tolerance = 1e-9 * x.abs() + 1e-12;
         if (x - middle).abs() <= 2.0 * tolerance - 0.5 * (hi - lo) {
             break;
         }
@@ -227,7 +226,7 @@ mod tests {
                 let y = Interval::point(x) - c;
                 (y.exp() - y) * a
             };
-            let (found, _) = minimize(c - 5.0, c + 4.0, 60, |x| a * (exp(x - c) - (x - c)));
+            let (found, _) = minimize(c - 5.0, c + 4.0, 1e-9, |x| a * (exp(x - c) - (x - c)));
             prop_assert!((found - c).abs() < 1e-5);
             let floor = convex_floor(found + miss, c - 5.0, c + 4.0, f);
             prop_assert!(floor <= a && floor >= a * (1.0 - 1e-10), "{floor} {a}");

@@ -47,7 +47,7 @@ pub fn largest_divergence(order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
         }
     }
     let search = Search::new(a, e, d);
-    Certificate::new(a, e, d).floor(search.minimizer())
+    Certificate::new(a, e, d).floor(search.point(search.minimizer(None)).0)
 }
 
 /// The least ε with `γ*(α, ε, δ) ≥ value`, rounded up; `upper` is a bound already known.
@@ -56,14 +56,11 @@ pub(crate) fn epsilon(order: Order, value: f64, delta: Delta, upper: Epsilon) ->
     if d == 0.0 || a == f64::INFINITY || (Interval::point(a) * d).lo() >= 1.0 || upper == Epsilon::ZERO {
         return upper.get(); // Lemma 1 is exact here.
     }
-    if largest_divergence(order, Epsilon::ZERO, delta) >= value {
-        return 0.0;
-    }
-    // Search: find ε with plain floats.
-    let found = root(0.0, upper.get(), |e| Search::new(a, e, d).divergence() - value);
+    // Search: find ε, and where the minimum is, with plain floats.
+    let (found, point) = solve_epsilon(a, value, d, upper.get());
+    let holds = |e: f64| Certificate::new(a, e, d).floor(point) >= value;
     // Bound: move up until the certificate agrees.
-    let holds = |e: f64| Epsilon::new(e).is_ok_and(|e| largest_divergence(order, e, delta) >= value);
-    move_up_until(found, upper.get(), holds)
+    if found < 1e-12 && holds(0.0) { 0.0 } else { move_up_until(found.max(1e-300), upper.get(), holds) }
 }
 
 /// About the same, for searches.
@@ -73,7 +70,7 @@ pub(crate) fn epsilon_near(order: Order, value: f64, delta: Delta) -> f64 {
     if d == 0.0 || a * d >= 1.0 || a == f64::INFINITY || upper == 0.0 || upper == f64::INFINITY {
         return upper;
     }
-    root_within(0.0, upper, 1e-10, |e| Search::new(a, e, d).divergence() - value)
+    solve_epsilon(a, value, d, upper).0
 }
 
 /// The least δ with `γ*(α, ε, δ) ≥ value`, rounded up; `upper` is a bound already known.
@@ -82,19 +79,50 @@ pub(crate) fn delta(order: Order, value: f64, epsilon: Epsilon, upper: Delta) ->
     if a == f64::INFINITY || (Interval::point(a) * upper.get()).hi() > 1.0 && reaches_the_end(order, value, epsilon) {
         return upper.get(); // δ ≥ 1/α, where Lemma 1 is exact.
     }
-    let holds = |d: f64| Delta::new(d).is_ok_and(|d| largest_divergence(order, epsilon, d) >= value);
     let (least, most) = (-700.0, ln(upper.get().min(1.0 / a)));
     if most <= least {
         return upper.get();
     }
-    let found = root(least, most, |x| Search::new(a, e, exp(x)).divergence() - value);
-    move_up_until(exp(found), upper.get(), holds)
+    let gap = |x: f64| {
+        let search = Search::new(a, e, exp(x));
+        search.divergence(search.minimizer(None)).0 - value
+    };
+    let found = exp(root(least, most, gap));
+    let holds = |d: f64| Delta::new(d).is_ok_and(|d| largest_divergence(order, epsilon, d) >= value);
+    move_up_until(found, upper.get(), holds)
 }
 
 /// Whether even δ = 1/α does not suffice: `value > ε − ln(1 − 1/α)`.
 fn reaches_the_end(order: Order, value: f64, epsilon: Epsilon) -> bool {
     let inverse = Interval::ONE / order.get();
     (Interval::point(epsilon.get()) - (-inverse).ln_1p()).hi() < value
+}
+
+/// About the ε with `γ*(α, ε, δ) = value`, in `[0, upper]`, and the minimiser there: Newton's method, kept in a bracket.
+fn solve_epsilon(a: f64, value: f64, d: f64, upper: f64) -> (f64, Point) {
+    let (mut lo, mut hi) = (0.0, upper);
+    let mut e = upper;
+    let mut v = None;
+    let mut point = Point { p: 1.0, rest: 0.0 };
+    for _ in 0..60 {
+        let search = Search::new(a, e, d);
+        let place = search.minimizer(v);
+        v = Some(place);
+        point = search.point(place).0;
+        let (divergence, slope) = search.divergence(place);
+        let gap = divergence - value;
+        if gap < 0.0 {
+            lo = e
+        } else {
+            hi = e
+        }
+        let newton = e - gap / slope;
+        if (newton - e).abs() <= 1e-14 * e || hi - lo <= 1e-15 * hi {
+            break;
+        }
+        e = if lo < newton && newton < hi { newton } else { lo + 0.5 * (hi - lo) };
+    }
+    (e, point)
 }
 
 /// The first of `found·(1 + 2⁻⁴⁷)`, `found·(1 + 2⁻⁴⁴)`, … at which `holds`, or `limit`.
@@ -168,23 +196,42 @@ impl Search {
         left - right
     }
 
-    fn minimizer(&self) -> Point {
-        self.point(root(-700.0, 36.0, |v| self.slope(v))).0
+    /// Where `F` is least: a secant from a place nearby, or a bracketed search from nowhere. The minimum is flat, so a
+    /// few digits do.
+    fn minimizer(&self, near: Option<f64>) -> f64 {
+        if let Some(start) = near {
+            let (mut x, mut f) = (start, self.slope(start));
+            let mut y = x - f.clamp(-1.0, 1.0) * 0.5;
+            for _ in 0..8 {
+                let g = self.slope(y);
+                let next = y - g * (y - x) / (g - f);
+                (x, f, y) = (y, g, next);
+                if (y - x).abs() <= 1e-7 * y.abs().max(1.0) && (-700.0..=36.0).contains(&y) {
+                    return y;
+                }
+                if !y.is_finite() || y == x {
+                    break;
+                }
+            }
+        }
+        root_within(-700.0, 36.0, 1e-8, |v| self.slope(v))
     }
 
-    /// About γ*.
-    fn divergence(&self) -> f64 {
-        let point = self.minimizer();
+    /// About γ* with the minimum at `v`, and its derivative in ε (that of `F` at a fixed `p`).
+    fn divergence(&self, v: f64) -> (f64, f64) {
+        let point = self.point(v).0;
         let (w1, w2, r, rest) = self.pair(point);
         let b = self.a - 1.0;
         let (l1, l2) = (ln_1p(w1), ln_1p(-w2));
+        let (first, second) = (ln(point.p) + b * l1, ln(point.rest) + b * l2);
+        let log_sum = log_sum_exp(&[first, second]);
         let log = if self.a * l1 > 600.0 {
-            log_sum_exp(&[ln(point.p) + b * l1, ln(point.rest) + b * l2])
+            log_sum
         } else {
             let g = |w: f64, l: f64| (1.0 + w) * exp_excess(b * l) + b * entropy_excess(w);
             ln_1p(r * g(w1, l1) + rest * g(-w2, l2))
         };
-        log / b
+        (log / b, exp(first - log_sum) - exp(second - log_sum) * r / rest)
     }
 }
 

@@ -120,7 +120,7 @@ fn order_at(x: f64) -> Order {
 /// The order that minimises a unimodal objective of `ln(α−1)`, sought around a guess.
 fn best_order(guess: Order, mut objective: impl FnMut(f64) -> f64) -> Order {
     let center = ln(guess.get() - 1.0).clamp(-28.0, 38.0);
-    let (best, _) = minimize(center - 4.0, center + 4.0, 48, &mut objective);
+    let (best, _) = minimize(center - 4.0, center + 4.0, 1e-8, &mut objective);
     order_at(best)
 }
 
