@@ -39,10 +39,13 @@ pub fn epsilon(conversion: Conversion, rho: Rho, delta: Delta) -> (Epsilon, Opti
             }
         }
     };
-    let order = best_order(classic_order, objective);
-    let bound = conversion.epsilon(order, (r_in * order.get()).hi(), delta);
-    // The classic bound holds too, and rounding may put it first when they all but agree.
-    (if bound < classic { bound } else { classic }, Some(order))
+    // A looser conversion's order is a good start, and keeps the conversions in their order.
+    let start = match conversion {
+        Conversion::Exact => epsilon(Conversion::Cks, rho, delta).1.unwrap_or(classic_order),
+        Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => classic_order,
+    };
+    let at = |order: Order| (conversion.epsilon(order, (r_in * order.get()).hi(), delta), Some(order));
+    least([at(best_order(start, objective)), at(start), (classic, Some(classic_order))])
 }
 
 /// A δ for which ρ-zCDP gives (ε, δ)-DP, rounded up, and the order used.
@@ -73,9 +76,12 @@ pub fn delta(conversion: Conversion, rho: Rho, epsilon: Epsilon) -> (Delta, Opti
             Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => log_zeta_near(a) + (a - 1.0) * (a * r - e),
         }
     };
-    let order = best_order(classic_order, objective);
-    let bound = conversion.delta(order, (Interval::point(r) * order.get()).hi(), epsilon);
-    (if bound < classic { bound } else { classic }, Some(order))
+    let start = match conversion {
+        Conversion::Exact => delta(Conversion::Cks, rho, epsilon).1.unwrap_or(classic_order),
+        Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => classic_order,
+    };
+    let at = |order: Order| (conversion.delta(order, (Interval::point(r) * order.get()).hi(), epsilon), Some(order));
+    least([at(best_order(start, objective)), at(start), (classic, Some(classic_order))])
 }
 
 /// The largest ρ known to give (ε, δ)-DP, rounded down: the budget of a zCDP filter.
@@ -107,9 +113,20 @@ pub fn budget(conversion: Conversion, epsilon: Epsilon, delta: Delta) -> Rho {
             }
         }
     };
+    let looser = match conversion {
+        Conversion::Exact => budget(Conversion::Cks, epsilon, delta).get(),
+        Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => classic,
+    };
     let order = best_order(guess, objective);
     let bound = (Interval::point(conversion.budget(order, epsilon, delta)) / order.get()).lo();
-    Rho::from_lower_bound(bound.max(classic))
+    Rho::from_lower_bound(bound.max(looser))
+}
+
+/// The least of three bounds, with the order that gives it.
+fn least<T: PartialOrd>(bounds: [(T, Option<Order>); 3]) -> (T, Option<Order>) {
+    let [first, second, third] = bounds;
+    let smaller = |a: (T, Option<Order>), b: (T, Option<Order>)| if b.0 < a.0 { b } else { a };
+    smaller(smaller(first, second), third)
 }
 
 /// The order `1 + e^x`.

@@ -1,0 +1,211 @@
+"""paygo and its peers on the same three tasks, one after another on the same machine.
+
+    python3 -m venv bench/.venv
+    bench/.venv/bin/pip install -r bench/requirements.txt
+    bench/.venv/bin/python bench/compare.py > bench/results.md
+
+Each time is the least of several runs: what else the machine does only ever adds. Ratios are what counts.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import warnings
+
+warnings.filterwarnings("ignore")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+Q, NOISE, STEPS, DELTA, TARGET = 256 / 60000, 1.1, 14062, 1e-5, 3.0
+
+
+def timed(task, repeats):
+    best, result = float("inf"), None
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = task()
+        best = min(best, time.perf_counter() - start)
+    return best, result
+
+
+def schedule_step(i, steps):
+    share = i / steps
+    return 0.005 + 0.01 * share, 0.9 + share
+
+
+def ours():
+    command = ["cargo", "run", "--release", "--quiet", "--example", "side_by_side"]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def dp_accounting_rows():
+    import dp_accounting
+    from dp_accounting import pld, rdp
+
+    def event(q, noise):
+        return dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(noise))
+
+    def epsilon(make, noise=NOISE):
+        accountant = make()
+        accountant.compose(event(Q, noise), STEPS)
+        return accountant.get_epsilon(DELTA)
+
+    def noise_for(make):
+        return dp_accounting.calibrate_dp_mechanism(
+            make,
+            lambda noise: dp_accounting.SelfComposedDpEvent(event(Q, noise), STEPS),
+            TARGET,
+            DELTA,
+            dp_accounting.ExplicitBracketInterval(0.5, 4.0),
+            tol=1e-6,
+        )
+
+    seconds, value = timed(lambda: epsilon(rdp.RdpAccountant), 7)
+    yield {"task": "epsilon", "method": "dp-accounting RDP", "seconds": seconds, "value": value}
+    seconds, value = timed(lambda: epsilon(pld.PLDAccountant), 3)
+    yield {"task": "epsilon", "method": "dp-accounting PLD", "seconds": seconds, "value": value}
+
+    for steps in (50, 200):
+        def schedule():
+            accountant = rdp.RdpAccountant()
+            value = 0.0
+            for i in range(steps):
+                accountant.compose(event(*schedule_step(i, steps)))
+                value = accountant.get_epsilon(DELTA)
+            return value
+
+        seconds, value = timed(schedule, 1)
+        yield {"task": "schedule", "method": "dp-accounting RDP", "steps": steps, "seconds": seconds / steps, "value": value}
+
+    seconds, value = timed(lambda: noise_for(rdp.RdpAccountant), 3)
+    yield {"task": "calibrate", "method": "dp-accounting RDP", "seconds": seconds, "value": value,
+           "epsilon": epsilon(rdp.RdpAccountant, value)}
+
+
+def opacus_rows():
+    from opacus.accountants import PRVAccountant, RDPAccountant
+    from opacus.accountants.utils import get_noise_multiplier
+
+    def epsilon(make, noise=NOISE):
+        accountant = make()
+        accountant.history = [(noise, Q, STEPS)]
+        return accountant.get_epsilon(delta=DELTA)
+
+    for name, make in (("RDP", RDPAccountant), ("PRV", PRVAccountant)):
+        seconds, value = timed(lambda: epsilon(make), 3)
+        yield {"task": "epsilon", "method": f"Opacus {name}", "seconds": seconds, "value": value}
+
+    for steps in (10, 30):
+        def schedule():
+            accountant = RDPAccountant()
+            value = 0.0
+            for i in range(steps):
+                q, noise = schedule_step(i, steps)
+                accountant.step(noise_multiplier=noise, sample_rate=q)
+                value = accountant.get_epsilon(delta=DELTA)
+            return value
+
+        seconds, value = timed(schedule, 1)
+        yield {"task": "schedule", "method": "Opacus RDP", "steps": steps, "seconds": seconds / steps, "value": value}
+
+    for name in ("rdp", "prv"):
+        def calibrate():
+            return get_noise_multiplier(
+                target_epsilon=TARGET, target_delta=DELTA, sample_rate=Q, steps=STEPS, accountant=name, epsilon_tolerance=1e-3
+            )
+
+        seconds, value = timed(calibrate, 3)
+        make = RDPAccountant if name == "rdp" else PRVAccountant
+        yield {"task": "calibrate", "method": f"Opacus {name.upper()}", "seconds": seconds, "value": value,
+               "epsilon": epsilon(make, value)}
+
+
+def autodp_rows():
+    from autodp import rdp_acct, rdp_bank
+
+    def epsilon():
+        accountant = rdp_acct.anaRDPacct()
+        accountant.compose_poisson_subsampled_mechanisms(
+            lambda x: rdp_bank.RDP_gaussian({"sigma": NOISE}, x), Q, coeff=STEPS
+        )
+        return accountant.get_eps(DELTA)
+
+    seconds, value = timed(epsilon, 3)
+    yield {"task": "epsilon", "method": "autodp RDP", "seconds": seconds, "value": float(value)}
+
+
+def prv_rows():
+    from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
+
+    def epsilon():
+        mechanism = PoissonSubsampledGaussianMechanism(noise_multiplier=NOISE, sampling_probability=Q)
+        accountant = PRVAccountant(
+            prvs=[mechanism], max_self_compositions=[STEPS], eps_error=0.01, delta_error=DELTA / 1000
+        )
+        return accountant.compute_epsilon(delta=DELTA, num_self_compositions=[STEPS])[2]
+
+    seconds, value = timed(epsilon, 3)
+    yield {"task": "epsilon", "method": "prv-accountant (upper end)", "seconds": seconds, "value": float(value)}
+
+
+def collect():
+    rows = list(ours())
+    for peer in (dp_accounting_rows, opacus_rows, autodp_rows, prv_rows):
+        try:
+            rows.extend(peer())
+        except Exception as error:  # A peer that does not run here is reported, not hidden.
+            rows.append({"task": "failed", "method": peer.__name__, "error": repr(error)})
+    return rows
+
+
+def human(seconds):
+    for unit, scale in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def cpu():
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+TITLES = {
+    "epsilon": f"ε of DP-SGD: q = 256/60000, noise {NOISE}, {STEPS} steps, δ = {DELTA}",
+    "schedule": "A schedule of different (q, noise), ε read after each step: time per step",
+    "calibrate": f"Least noise for ε = {TARGET:g}, δ = {DELTA}, q = 256/60000, {STEPS} steps",
+}
+
+
+def main():
+    rows = collect()
+    print("# paygo beside its peers\n")
+    print("Made by `bench/compare.py` (its head says how to run it).")
+    print(f"Machine: {cpu()}, {os.cpu_count()} cores; Python {platform.python_version()}.\n")
+    for task, title in TITLES.items():
+        mine = [row for row in rows if row["task"] == task and row["method"].startswith("paygo")]
+        base = mine[-1]["seconds"]
+        print(f"## {title}\n")
+        print("| method | time | slower than paygo | ε or noise |" if task != "calibrate"
+              else "| method | time | slower than paygo | noise | ε it has |")
+        print("| --- | --- | --- | --- |" if task != "calibrate" else "| --- | --- | --- | --- | --- |")
+        for row in (row for row in rows if row["task"] == task):
+            name = row["method"] + (f", {row['steps']} steps" if "steps" in row else "")
+            cells = [name, human(row["seconds"]), f"{row['seconds'] / base:.1f}×", f"{row['value']:.9g}"]
+            if task == "calibrate":
+                cells.append(f"{row['epsilon']:.9g}")
+            print("| " + " | ".join(cells) + " |")
+        print()
+    for row in rows:
+        if row["task"] == "failed":
+            print(f"{row['method']} did not run: {row['error']}\n", file=sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

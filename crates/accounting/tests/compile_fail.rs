@@ -1,0 +1,6 @@
+//! What must not compile: estimates in places that decide, currencies added to each other.
+
+#[test]
+fn wrong_programs_do_not_compile() {
+    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+}

@@ -1,0 +1,413 @@
+//! Laws that hold whatever the numbers.
+
+use paygo_accounting::account::{Target, rows, tightest};
+use paygo_accounting::calibrate::{self, CalibrationError, largest_sampling_probability, least_noise, most_repeats};
+use paygo_accounting::convert::pointwise::{dp_to_pointwise, pointwise_to_dp};
+use paygo_accounting::convert::{Conversion, gaussian, zcdp};
+use paygo_accounting::cost::{Cost, CostError};
+use paygo_accounting::curve::{Orders, RenyiCurve};
+use paygo_accounting::guarantee::Basis;
+use paygo_accounting::mechanism::{
+    Assignment, BallsAndBinsEpoch, FixedSizeSampledGaussian, Gaussian, Laplace, Mechanism, PartitionedEpoch,
+    PoissonSampledGaussian, Single,
+};
+use paygo_accounting::params::{
+    BatchFraction, Count, Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability, Scale,
+};
+use proptest::prelude::*;
+
+fn order(a: f64) -> Order {
+    Order::new(a).expect("order")
+}
+
+fn noise(s: f64) -> NoiseMultiplier {
+    NoiseMultiplier::new(s).expect("noise")
+}
+
+fn sampled(q: f64, s: f64) -> PoissonSampledGaussian {
+    PoissonSampledGaussian { sampling_probability: SamplingProbability::new(q).expect("q"), noise_multiplier: noise(s) }
+}
+
+fn eps(e: f64) -> Epsilon {
+    Epsilon::new(e).expect("epsilon")
+}
+
+fn del(d: f64) -> Delta {
+    Delta::new(d).expect("delta")
+}
+
+fn single(single: Single) -> Mechanism {
+    Mechanism::Single(single)
+}
+
+/// One of each mechanism that is accounted under add/remove.
+fn add_remove_zoo() -> Vec<Single> {
+    vec![
+        Single::Gaussian(Gaussian { noise_multiplier: noise(3.0) }),
+        Single::Laplace(Laplace { scale: Scale::new(4.0).expect("scale") }),
+        Single::RandomizedResponse(eps(0.4)),
+        Single::Exponential(eps(0.5)),
+        Single::Pure(eps(0.3)),
+        Single::Approximate(eps(0.2), del(1e-8)),
+        Single::Zcdp(Rho::new(0.02).expect("rho")),
+        Single::Gdp(Mu::new(0.2).expect("mu")),
+        Single::PoissonSampledGaussian(sampled(0.02, 1.3)),
+        Single::BallsAndBinsEpoch(BallsAndBinsEpoch {
+            batches: Count::new(50).expect("count"),
+            noise_multiplier: noise(5.0),
+        }),
+        Single::PartitionedEpoch(
+            PartitionedEpoch::new(Assignment::IndependentUniform, vec![noise(6.0), noise(8.0)]).expect("epoch"),
+        ),
+        Single::Renyi(
+            RenyiCurve::new(Orders::from_f64(&[2.0, 4.0, 8.0, 16.0]).expect("orders"), vec![0.02, 0.04, 0.08, 0.16])
+                .expect("curve"),
+        ),
+    ]
+}
+
+/// A closure for each mechanism family from a parameter in which the cost must rise.
+fn rising_families() -> Vec<(&'static str, Box<dyn Fn(f64) -> Single>)> {
+    vec![
+        ("gaussian", Box::new(|x| Single::Gaussian(Gaussian { noise_multiplier: noise(1.0 / x) }))),
+        ("laplace", Box::new(|x| Single::Laplace(Laplace { scale: Scale::new(1.0 / x).expect("scale") }))),
+        ("rr", Box::new(|x| Single::RandomizedResponse(eps(x)))),
+        ("exponential", Box::new(|x| Single::Exponential(eps(x)))),
+        ("zcdp", Box::new(|x| Single::Zcdp(Rho::new(x).expect("rho")))),
+        ("gdp", Box::new(|x| Single::Gdp(Mu::new(x).expect("mu")))),
+        ("poisson in q", Box::new(|x| Single::PoissonSampledGaussian(sampled(0.2 * x, 1.5)))),
+        ("poisson in noise", Box::new(|x| Single::PoissonSampledGaussian(sampled(0.03, 1.0 / x)))),
+        (
+            "fixed size in fraction",
+            Box::new(|x| {
+                let batch_fraction = BatchFraction::new(0.2 * x).expect("fraction");
+                Single::FixedSizeSampledGaussian(FixedSizeSampledGaussian {
+                    batch_fraction,
+                    noise_multiplier: noise(4.0),
+                })
+            }),
+        ),
+        (
+            "balls and bins in noise",
+            Box::new(|x| {
+                let batches = Count::new(20).expect("count");
+                Single::BallsAndBinsEpoch(BallsAndBinsEpoch { batches, noise_multiplier: noise(1.0 / x) })
+            }),
+        ),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn costs_rise_with_their_parameter_and_with_the_order(x in 0.05f64..1.9, y in 0.05f64..1.9, a in 1.05f64..60.0, b in 1.05f64..60.0) {
+        let (x, y) = (x.min(y), x.max(y));
+        let (a, b) = (a.min(b), a.max(b));
+        for (name, family) in rising_families() {
+            let low = family(x).renyi(order(a));
+            // Rounding may disagree in the last digits where the truth is equal.
+            prop_assert!(low <= family(y).renyi(order(a)) * (1.0 + 1e-9), "{name} falls in its parameter");
+            prop_assert!(low <= family(x).renyi(order(b)) * (1.0 + 1e-9), "{name} falls in the order");
+        }
+    }
+
+    #[test]
+    fn conversions_dominate_each_other(a in 1.001f64..300.0, value in 1e-6f64..30.0, d in 1e-12f64..0.9, e in 0.0f64..20.0) {
+        let (a, delta, epsilon) = (order(a), del(d), eps(e));
+        for pair in Conversion::ALL.windows(2) {
+            let (loose, tight) = (pair[0], pair[1]);
+            prop_assert!(tight.epsilon(a, value, delta) <= loose.epsilon(a, value, delta));
+            prop_assert!(tight.delta(a, value, epsilon) <= loose.delta(a, value, epsilon));
+            prop_assert!(tight.budget(a, epsilon, delta) >= loose.budget(a, epsilon, delta));
+        }
+        for conversion in Conversion::ALL {
+            // Monotone in every argument.
+            prop_assert!(conversion.epsilon(a, value * 1.01, delta) >= conversion.epsilon(a, value, delta));
+            prop_assert!(conversion.epsilon(a, value, del(d * 0.99)) >= conversion.epsilon(a, value, delta));
+            prop_assert!(conversion.delta(a, value, eps(e + 0.01)) <= conversion.delta(a, value, epsilon));
+            prop_assert!(conversion.budget(a, eps(e + 0.01), delta) >= conversion.budget(a, epsilon, delta));
+            // The three directions agree: spending the budget keeps the promise.
+            let budget = conversion.budget(a, epsilon, delta);
+            if budget > 0.0 {
+                prop_assert!(conversion.epsilon(a, budget, delta).get() <= e * (1.0 + 1e-9) + 1e-12);
+                prop_assert!(conversion.delta(a, budget, epsilon).get() <= d * (1.0 + 1e-8));
+            }
+        }
+    }
+
+    #[test]
+    fn zcdp_and_gdp_directions_agree(rho in 1e-6f64..20.0, d in 1e-12f64..0.5, e in 1e-3f64..20.0) {
+        let (rho, delta, epsilon) = (Rho::new(rho).expect("rho"), del(d), eps(e));
+        for pair in [Conversion::Classic, Conversion::Cks, Conversion::Exact].windows(2) {
+            prop_assert!(zcdp::epsilon(pair[1], rho, delta).0 <= zcdp::epsilon(pair[0], rho, delta).0);
+            prop_assert!(zcdp::delta(pair[1], rho, epsilon).0 <= zcdp::delta(pair[0], rho, epsilon).0);
+            prop_assert!(zcdp::budget(pair[1], epsilon, delta) >= zcdp::budget(pair[0], epsilon, delta));
+        }
+        for conversion in [Conversion::Classic, Conversion::Cks, Conversion::Exact] {
+            let budget = zcdp::budget(conversion, epsilon, delta);
+            prop_assert!(zcdp::epsilon(conversion, budget, delta).0.get() <= e * (1.0 + 1e-6));
+        }
+        // The exact Gaussian profile beats every conversion of its ρ.
+        let mu = Mu::new((2.0 * rho.get()).sqrt()).expect("mu");
+        prop_assert!(gaussian::epsilon(mu, delta).get() <= zcdp::epsilon(Conversion::Exact, rho, delta).0.get() * (1.0 + 1e-9));
+        let largest = gaussian::budget(epsilon, delta);
+        prop_assert!(gaussian::delta(largest, epsilon) <= delta);
+        prop_assert!(gaussian::delta(Mu::new(largest.get() * (1.0 + 1e-9)).expect("mu"), epsilon) > delta);
+    }
+
+    #[test]
+    fn sampled_gaussian_three_ways_agree(q in 1e-7f64..0.9, s in 0.3f64..20.0, a in 2u32..60, shift in 0.001f64..0.999) {
+        let mechanism = sampled(q, s);
+        let a = f64::from(a);
+        // At integers: binomial sum or trapezoid (`renyi` picks the cheaper) against the triangle (`renyi_at`).
+        let one = mechanism.renyi(order(a));
+        let all = mechanism.renyi_at(&[order(a)])[0];
+        if (a - 1.0) * one < 250.0 {
+            prop_assert!((one / all - 1.0).abs() < 2e-9, "{one:e} {all:e}");
+        }
+        // Just beside an integer, the trapezoidal rule: continuous, so it must agree with the sum.
+        let beside = mechanism.renyi(order(a * (1.0 + 1e-13)));
+        prop_assert!((beside / one - 1.0).abs() < 2e-9, "{one:e} {beside:e}");
+        // (α−1)·D is convex, so a real order lies below the chord of its neighbours.
+        let (next, middle) = (mechanism.renyi(order(a + 1.0)), mechanism.renyi(order(a + shift)));
+        let chord = (1.0 - shift) * (a - 1.0) * one + shift * a * next;
+        prop_assert!((a + shift - 1.0) * middle <= chord * (1.0 + 1e-8));
+        // Forward is the larger direction, and no larger than without sampling.
+        prop_assert!(mechanism.renyi_reverse(order(a)) <= one * (1.0 + 1e-8) || mechanism.renyi_reverse(order(a)) == f64::INFINITY);
+        prop_assert!(one <= a / (2.0 * s * s) * (1.0 + 1e-12));
+    }
+
+    #[test]
+    fn splitting_and_reordering_change_nothing(cut in 1u64..999, picks in proptest::collection::vec(0usize..12, 1..6)) {
+        let zoo = add_remove_zoo();
+        let whole = Mechanism::AllOf(
+            picks.iter().map(|&i| Mechanism::Repeat { count: Count::new(1000).expect("count"), of: Box::new(single(zoo[i].clone())) }).collect(),
+        );
+        let split = Mechanism::AllOf(
+            picks.iter().rev().flat_map(|&i| {
+                [cut, 1000 - cut].map(|n| Mechanism::Repeat { count: Count::new(n).expect("count"), of: Box::new(single(zoo[i].clone())) })
+            }).collect(),
+        );
+        let (whole, split) = (Cost::of(&whole, Neighbors::AddRemove).expect("cost"), Cost::of(&split, Neighbors::AddRemove).expect("cost"));
+        prop_assert_eq!(&whole, &split);
+        prop_assert_eq!(whole.renyi(order(3.3)).to_bits(), split.renyi(order(3.3)).to_bits());
+        prop_assert_eq!(whole.rho(), split.rho());
+        prop_assert_eq!(whole.slack(), split.slack());
+    }
+
+    #[test]
+    fn extreme_parameters_give_a_sound_bound_never_nan_never_zero(
+        s in -3i32..7, m in 1.0f64..9.99, q in -9i32..1, a in prop_oneof![1.000_001f64..3.0, 3.0f64..1e6], count in 1u64..1_000_000_000_000
+    ) {
+        let (s, q) = ((m * 10f64.powi(s)).min(1e6), (m * 10f64.powi(q - 1)).min(1.0));
+        let singles = [
+            Single::PoissonSampledGaussian(sampled(q, s)),
+            Single::Gaussian(Gaussian { noise_multiplier: noise(s) }),
+            Single::Laplace(Laplace { scale: Scale::new(s).expect("scale") }),
+            Single::Pure(eps(q)),
+            Single::Exponential(eps(q)),
+            Single::BallsAndBinsEpoch(BallsAndBinsEpoch { batches: Count::new(count).expect("count"), noise_multiplier: noise(s) }),
+        ];
+        for one in singles {
+            let cost = Cost::of(&single(one.clone()), Neighbors::AddRemove).expect("cost").repeat(count).expect("count");
+            let value = cost.renyi(order(a));
+            prop_assert!(value > 0.0, "{one:?} at {a}: {value}");
+            let row = tightest(&cost, del(1e-9));
+            prop_assert!(row.epsilon.get() >= 0.0, "{one:?}: {row:?}");
+        }
+        let fixed = FixedSizeSampledGaussian { batch_fraction: BatchFraction::new(q).expect("fraction"), noise_multiplier: noise(s) };
+        prop_assert!(fixed.renyi(order(a)) > 0.0);
+    }
+}
+
+#[test]
+fn orders_beyond_every_curve_and_infinite_orders() {
+    for one in add_remove_zoo() {
+        let value = one.renyi(order(f64::INFINITY));
+        assert!(value > 0.0, "{one:?}: {value}");
+        if let Some((epsilon, _)) = one.approximate() {
+            assert!(value <= epsilon.get() * (1.0 + 1e-12), "{one:?}: max divergence {value} above ε");
+        }
+    }
+}
+
+#[test]
+fn each_mechanism_is_accounted_under_its_own_relations_only() {
+    let poisson = single(Single::PoissonSampledGaussian(sampled(0.01, 1.0)));
+    let error = Cost::of(&poisson, Neighbors::ReplaceOne).expect_err("Poisson sampling is about adding a record");
+    assert_eq!(
+        error.to_string(),
+        "poisson_sampled_gaussian is not accounted under replace-one neighbors; expected add-remove or zero-out"
+    );
+    let fixed = single(Single::FixedSizeSampledGaussian(FixedSizeSampledGaussian {
+        batch_fraction: BatchFraction::new(0.01).expect("fraction"),
+        noise_multiplier: noise(4.0),
+    }));
+    assert!(Cost::of(&fixed, Neighbors::AddRemove).is_err() && Cost::of(&fixed, Neighbors::ReplaceOne).is_ok());
+    // E12: shuffled batches move when a record goes; only relations that keep their number are allowed.
+    let shuffled = single(Single::PartitionedEpoch(
+        PartitionedEpoch::new(Assignment::Reshuffled, vec![noise(6.0)]).expect("epoch"),
+    ));
+    assert!(Cost::of(&shuffled, Neighbors::AddRemove).is_err() && Cost::of(&shuffled, Neighbors::ZeroOut).is_ok());
+    let parallel = Mechanism::Parallel(vec![poisson.clone()]);
+    assert!(Cost::of(&parallel, Neighbors::ReplaceOne).is_err() && Cost::of(&parallel, Neighbors::AddRemove).is_ok());
+    // Costs under different relations never add up.
+    let gaussian = single(Single::Gaussian(Gaussian { noise_multiplier: noise(2.0) }));
+    let (left, right) = (
+        Cost::of(&gaussian, Neighbors::AddRemove).expect("cost"),
+        Cost::of(&gaussian, Neighbors::ReplaceOne).expect("cost"),
+    );
+    assert!(matches!(left.and(&right), Err(CostError::Mixed(..))));
+}
+
+#[test]
+fn parallel_costs_the_worst_group_and_all_of_the_sum() {
+    let (cheap, dear) = (single(Single::Pure(eps(0.1))), single(Single::Pure(eps(0.4))));
+    let parallel =
+        Cost::of(&Mechanism::Parallel(vec![cheap.clone(), dear.clone()]), Neighbors::AddRemove).expect("cost");
+    let alone = Cost::of(&dear, Neighbors::AddRemove).expect("cost");
+    assert_eq!(parallel.renyi(order(4.0)), alone.renyi(order(4.0)));
+    assert_eq!(parallel.rho(), alone.rho());
+    assert_eq!(parallel.approximate_steps(), alone.approximate_steps());
+    let both = Cost::of(&Mechanism::AllOf(vec![cheap, dear]), Neighbors::AddRemove).expect("cost");
+    assert!(both.renyi(order(4.0)) > alone.renyi(order(4.0)));
+    // Counts beyond 2⁵³ are an error, not a wrap.
+    assert!(both.repeat(Count::MAX).and_then(|cost| cost.repeat(2)).is_err());
+}
+
+#[test]
+fn approximate_steps_pay_their_delta_first() {
+    let step = single(Single::Approximate(eps(0.1), del(1e-8)));
+    let cost = Cost::of(&step, Neighbors::AddRemove).expect("cost").repeat(100).expect("count");
+    assert!(cost.slack().get() >= 1e-6);
+    for row in rows(&cost, Target::Delta(del(1e-6 * 0.99))) {
+        assert_eq!(row.epsilon, Epsilon::INFINITE, "{}: δ is spent before ε is looked at", row.method);
+    }
+    for row in rows(&cost, Target::Delta(del(1e-5))) {
+        assert!(row.epsilon < Epsilon::INFINITE, "{}", row.method);
+    }
+    for row in rows(&cost, Target::Epsilon(eps(5.0))) {
+        assert!(row.delta.get() >= 1e-6 * (1.0 - 1e-3), "{}: δ {} leaves out the steps' own", row.method, row.delta);
+    }
+}
+
+#[test]
+fn optimal_composition_is_the_tightest_for_pure_steps() {
+    let cost = Cost::of(&single(Single::RandomizedResponse(eps(0.1))), Neighbors::AddRemove)
+        .expect("cost")
+        .repeat(200)
+        .expect("count");
+    let rows = rows(&cost, Target::Delta(del(1e-6)));
+    let optimal = rows.iter().find(|row| row.method == "optimal").expect("a row").epsilon;
+    for row in rows.iter().filter(|row| row.basis != Basis::Estimate) {
+        assert!(optimal.get() <= row.epsilon.get() * (1.0 + 1e-9), "{} beats the optimum", row.method);
+    }
+    assert_eq!(tightest(&cost, del(1e-6)).method, "optimal");
+}
+
+#[test]
+fn calibration_ends_between_a_pass_and_a_fail() {
+    let target = calibrate::Target::EpsilonDelta(eps(2.0), del(1e-5));
+    let cost_at = |q: f64, s: f64| -> Result<Cost, CalibrationError> {
+        let one = Single::PoissonSampledGaussian(PoissonSampledGaussian {
+            sampling_probability: SamplingProbability::new(q)?,
+            noise_multiplier: NoiseMultiplier::new(s)?,
+        });
+        Ok(Cost::of(&single(one), Neighbors::AddRemove)?.repeat(1000)?)
+    };
+    let found = least_noise(target, |s| cost_at(0.01, s)).expect("reachable");
+    let (next, next_price) = found.next.expect("an inner solution");
+    assert!(found.price.get() <= 2.0 && next_price.get() > 2.0);
+    assert!(next < found.value && found.value - next <= 1.000_001e-9 * found.value, "{} {next}", found.value);
+
+    let found = largest_sampling_probability(target, |q| cost_at(q, 1.0)).expect("reachable");
+    let (next, next_price) = found.next.expect("an inner solution");
+    assert!(found.price.get() <= 2.0 && next_price.get() > 2.0 && next > found.value);
+
+    let one =
+        Cost::of(&single(Single::PoissonSampledGaussian(sampled(0.01, 1.0))), Neighbors::AddRemove).expect("cost");
+    let found = most_repeats(target, &one).expect("reachable");
+    assert!(found.price.get() <= 2.0 && found.next.expect("one more").get() > 2.0 && found.value > 100);
+
+    // ρ targets, where a closed form exists in exact doubles: 128/(2s²) ≤ 1/4 iff s ≥ 16.
+    let gaussian = |s: f64| -> Result<Cost, CalibrationError> {
+        let one = Single::Gaussian(Gaussian { noise_multiplier: NoiseMultiplier::new(s)? });
+        Ok(Cost::of(&single(one), Neighbors::AddRemove)?.repeat(128)?)
+    };
+    let found = least_noise(calibrate::Target::Rho(Rho::new(0.25).expect("rho")), gaussian).expect("reachable");
+    assert_eq!(found.value, 16.0);
+    // Out of reach.
+    let nothing = calibrate::Target::EpsilonDelta(Epsilon::ZERO, Delta::ZERO);
+    assert!(matches!(least_noise(nothing, gaussian), Err(CalibrationError::Unreachable { .. })));
+}
+
+#[test]
+fn golden_gaussian_noise_is_reached_by_calibration() {
+    // One Gaussian, (1, 1e-5): σ = 3.730631634816464… (golden `gaussian_profile`).
+    let target = calibrate::Target::EpsilonDelta(eps(1.0), del(1e-5));
+    let found = least_noise(target, |s| {
+        let one = Single::Gaussian(Gaussian { noise_multiplier: NoiseMultiplier::new(s)? });
+        Ok(Cost::of(&single(one), Neighbors::AddRemove)?)
+    });
+    let value = found.expect("reachable").value;
+    assert!((3.730_631_634..3.730_631_640).contains(&value), "{value}");
+}
+
+#[test]
+fn pointwise_and_back() {
+    // T36: ε′ = 2ε gives δ/(1 − e^{−ε}).
+    let wider = dp_to_pointwise(eps(1.0), del(1e-6), eps(2.0)).get();
+    let truth = 1e-6 / (1.0 - (-1.0f64).exp());
+    assert!(wider >= truth && wider <= truth * (1.0 + 1e-14));
+    assert_eq!(dp_to_pointwise(eps(1.0), del(1e-6), eps(1.0)), Delta::ONE);
+    assert_eq!(dp_to_pointwise(eps(1.0), Delta::ZERO, eps(1.0)), Delta::ZERO);
+    assert_eq!(pointwise_to_dp(eps(1.0), del(1e-6)), (eps(1.0), del(1e-6)));
+}
+
+#[test]
+fn edges_of_the_conversions() {
+    let a = order(8.0);
+    for conversion in Conversion::ALL {
+        assert_eq!(conversion.epsilon(a, f64::NAN, del(1e-5)), Epsilon::INFINITE);
+        assert_eq!(conversion.epsilon(a, f64::INFINITY, del(1e-5)), Epsilon::INFINITE);
+        assert_eq!(conversion.epsilon(a, 0.5, Delta::ZERO), Epsilon::INFINITE);
+        assert_eq!(conversion.epsilon(a, 0.5, Delta::ONE), Epsilon::ZERO);
+        assert_eq!(conversion.delta(a, f64::NAN, eps(1.0)), Delta::ONE);
+        // A max divergence is a pure ε.
+        assert!(conversion.epsilon(order(f64::INFINITY), 0.5, del(1e-5)).get() <= 0.5);
+        assert_eq!(conversion.delta(order(f64::INFINITY), 0.5, eps(0.5)), Delta::ZERO);
+        // Deep in the tail δ is tiny but not zero.
+        assert!(conversion.delta(a, 0.1, eps(500.0)).get() > 0.0);
+    }
+    assert_eq!(gaussian::epsilon(Mu::new(1.0).expect("mu"), Delta::ZERO), Epsilon::INFINITE);
+    assert_eq!(gaussian::epsilon(Mu::new(0.0).expect("mu"), Delta::ZERO), Epsilon::ZERO);
+    assert!(gaussian::delta(Mu::new(0.1).expect("mu"), eps(50.0)).get() > 0.0);
+    assert_eq!(zcdp::budget(Conversion::Exact, eps(1.0), Delta::ZERO), Rho::ZERO);
+}
+
+#[test]
+fn partitioned_epochs_follow_t26() {
+    let noises = vec![noise(4.0), noise(8.0), noise(8.0), noise(8.0)];
+    let of = |assignment| PartitionedEpoch::new(assignment, noises.clone()).expect("epoch");
+    let worst = 8.0 / (2.0 * 16.0);
+    assert!((of(Assignment::Independent).renyi(order(8.0)) - worst).abs() < 1e-15);
+    let refined = of(Assignment::IndependentUniform).renyi(order(8.0));
+    let truth = ((1.75f64.exp() + 3.0 * (8.0f64 * 7.0 / 128.0).exp()) / 4.0).ln() / 7.0;
+    assert!(refined >= truth && refined <= truth * (1.0 + 1e-13) && refined < worst, "{refined} {truth}");
+    assert!(PartitionedEpoch::new(Assignment::Independent, vec![]).is_err());
+}
+
+#[test]
+fn fixed_size_sampling_follows_t43() {
+    // α = 3, γ = 0.01, s = 2: 1 + γ²·3·min{4(e^{1/4}−1), 2e^{1/4}} + 2γ³·e^{2·3/8}.
+    let one = FixedSizeSampledGaussian {
+        batch_fraction: BatchFraction::new(0.01).expect("fraction"),
+        noise_multiplier: noise(2.0),
+    };
+    let sum = 1e-4 * 3.0 * 4.0 * 0.25f64.exp_m1() + 2e-6 * 0.75f64.exp();
+    let truth = sum.ln_1p() / 2.0;
+    let ours = one.renyi(order(3.0));
+    assert!(ours >= truth * (1.0 - 1e-15) && ours <= truth * (1.0 + 1e-12), "{ours} {truth}");
+    assert!(one.renyi(order(1e6)) <= 1e6 / 8.0 * (1.0 + 1e-15));
+}

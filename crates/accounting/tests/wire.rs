@@ -1,0 +1,135 @@
+//! The words on the wire: every one parses, round-trips, and says what is wrong when it is.
+
+use paygo_accounting::cost::Cost;
+use paygo_accounting::mechanism::Mechanism as Checked;
+use paygo_accounting::params::{Neighbors, Order};
+use paygo_accounting::wire::{Mechanism, Plan};
+
+const WORDS: &[&str] = &[
+    r#"{"gaussian":{"noise_multiplier":1.1}}"#,
+    r#"{"gaussian":{"noise_std":500,"l2_sensitivity":100}}"#,
+    r#"{"laplace":{"scale":10.0}}"#,
+    r#"{"laplace":{"scale":10.0,"l1_sensitivity":2}}"#,
+    r#"{"randomized_response":{"epsilon":0.5}}"#,
+    r#"{"exponential":{"epsilon":0.1}}"#,
+    r#"{"pure":{"epsilon":0.1}}"#,
+    r#"{"approximate":{"epsilon":0.1,"delta":1e-9}}"#,
+    r#"{"zcdp":{"rho":0.01}}"#,
+    r#"{"gdp":{"mu":0.1}}"#,
+    r#"{"poisson_sampled_gaussian":{"sampling_probability":0.01,"noise_multiplier":1.1}}"#,
+    r#"{"balls_and_bins_epoch":{"batches":100,"noise_multiplier":6.0}}"#,
+    r#"{"partitioned_epoch":{"noise_multipliers":[6.0,6.0],"assignment":"independent"}}"#,
+    r#"{"renyi":{"orders":[2,4,8],"values":[0.1,0.2,0.4]}}"#,
+    r#"{"repeat":{"count":1000,"of":{"gaussian":{"noise_multiplier":20.0}}}}"#,
+    r#"{"all_of":[{"pure":{"epsilon":0.1}},{"gdp":{"mu":0.1}}]}"#,
+    r#"{"parallel":[{"pure":{"epsilon":0.1}},{"gdp":{"mu":0.1}}]}"#,
+];
+
+#[test]
+fn every_word_parses_round_trips_and_has_a_price() {
+    for text in WORDS {
+        let mechanism: Mechanism = serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(serde_json::to_string(&mechanism).expect("text"), *text);
+        let checked = Checked::try_from(&mechanism).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let cost = Cost::of(&checked, Neighbors::AddRemove).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let value = cost.renyi(Order::new(3.0).expect("order"));
+        assert!(value > 0.0 && value < f64::INFINITY, "{text}: {value}");
+    }
+    let fixed: Mechanism =
+        serde_json::from_str(r#"{"fixed_size_sampled_gaussian":{"batch_fraction":0.01,"noise_multiplier":4.0}}"#)
+            .expect("parses");
+    let checked = Checked::try_from(&fixed).expect("checks");
+    assert!(Cost::of(&checked, Neighbors::ReplaceOne).is_ok());
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &str) {
+    let complaint = match serde_json::from_str::<Mechanism>(text) {
+        Err(error) => error.to_string(),
+        Ok(mechanism) => match Checked::try_from(&mechanism) {
+            Err(error) => error.to_string(),
+            Ok(checked) => match Cost::of(&checked, Neighbors::AddRemove) {
+                Err(error) => error.to_string(),
+                Ok(_) => panic!("{text} was accepted"),
+            },
+        },
+    };
+    assert!(complaint.contains(expected), "{text}: {complaint:?} does not say {expected:?}");
+}
+
+#[test]
+fn a_refusal_names_the_field_the_value_and_what_is_allowed() {
+    refused(r#"{"gausian":{"noise_multiplier":1.1}}"#, "unknown variant `gausian`, expected one of `gaussian`");
+    refused(r#"{"gaussian":{"noise_multiplier":1.1,"sigma":2}}"#, "unknown field `sigma`");
+    refused(r#"{"gaussian":{}}"#, "missing field `noise_multiplier`");
+    refused(r#"{"gaussian":{"noise_multiplier":1,"noise_std":2,"l2_sensitivity":1}}"#, "noise_std with l2_sensitivity");
+    refused(
+        r#"{"gaussian":{"noise_multiplier":0}}"#,
+        "noise_multiplier = 0 is outside its domain; expected 0 < noise_multiplier < inf",
+    );
+    refused(r#"{"gaussian":{"noise_multiplier":-1.5}}"#, "noise_multiplier = -1.5");
+    refused(
+        r#"{"gaussian":{"noise_multiplier":"nan"}}"#,
+        "noise_multiplier = nan is outside its domain; expected a decimal number",
+    );
+    refused(r#"{"gaussian":{"noise_multiplier":"inf"}}"#, "noise_multiplier = inf");
+    refused(r#"{"gaussian":{"noise_multiplier":true}}"#, "a number");
+    refused(r#"{"laplace":{"scale":-1}}"#, "scale = -1");
+    refused(r#"{"pure":{"epsilon":-0.1}}"#, "epsilon = -0.1");
+    refused(r#"{"pure":{"epsilon":0.1,"delta":0.1}}"#, "unknown field `delta`");
+    refused(r#"{"approximate":{"epsilon":0.1}}"#, "missing field `delta`");
+    refused(r#"{"approximate":{"epsilon":0.1,"delta":1.5}}"#, "delta = 1.5");
+    refused(
+        r#"{"poisson_sampled_gaussian":{"sampling_probability":1.01,"noise_multiplier":1}}"#,
+        "sampling_probability = 1.01",
+    );
+    refused(r#"{"renyi":{"orders":[],"values":[]}}"#, "orders = []");
+    refused(r#"{"renyi":{"orders":[4,2],"values":[1,1]}}"#, "strictly increasing");
+    refused(r#"{"renyi":{"orders":[1,2],"values":[1,1]}}"#, "order = 1");
+    refused(r#"{"renyi":{"orders":[2,3],"values":[1]}}"#, "one value for each order");
+    refused(r#"{"renyi":{"orders":[2],"values":[0]}}"#, "values = 0");
+    refused(r#"{"repeat":{"count":0,"of":{"pure":{"epsilon":1}}}}"#, "count = 0");
+    refused(
+        r#"{"repeat":{"count":1.5,"of":{"pure":{"epsilon":1}}}}"#,
+        "count = 1.5 is outside its domain; expected an integer",
+    );
+    refused(r#"{"repeat":{"count":9007199254740993,"of":{"pure":{"epsilon":1}}}}"#, "count = 9007199254740993");
+    refused(r#"{"repeat":{"count":9007199254740992,"of":{"repeat":{"count":2,"of":{"pure":{"epsilon":1}}}}}}"#, "2^53");
+    refused(r#"{"all_of":[]}"#, "all_of is empty");
+    refused(r#"{"parallel":[]}"#, "parallel is empty");
+    refused(r#"{"partitioned_epoch":{"noise_multipliers":[]}}"#, "noise_multipliers = []");
+    refused(r#"{"fixed_size_sampled_gaussian":{"batch_fraction":0.1,"noise_multiplier":1}}"#, "expected replace-one");
+}
+
+#[test]
+fn decimal_strings_are_exact_and_go_to_the_dear_side() {
+    let cost = |text: &str| {
+        let mechanism: Mechanism = serde_json::from_str(text).expect("parses");
+        Cost::of(&Checked::try_from(&mechanism).expect("checks"), Neighbors::AddRemove).expect("cost")
+    };
+    // The double called 0.3 lies below three tenths: text must not.
+    let (float, text) = (cost(r#"{"zcdp":{"rho":0.3}}"#), cost(r#"{"zcdp":{"rho":"0.3"}}"#));
+    assert!(text.rho() > float.rho());
+    // The double called 1.1 lies above eleven tenths: noise goes down.
+    let (float, text) =
+        (cost(r#"{"gaussian":{"noise_multiplier":1.1}}"#), cost(r#"{"gaussian":{"noise_multiplier":"1.1"}}"#));
+    assert!(text.rho() > float.rho());
+    // Sensitivity divides.
+    assert_eq!(
+        cost(r#"{"gaussian":{"noise_std":500,"l2_sensitivity":100}}"#),
+        cost(r#"{"gaussian":{"noise_multiplier":5}}"#)
+    );
+    assert_eq!(cost(r#"{"laplace":{"scale":10,"l1_sensitivity":2}}"#), cost(r#"{"laplace":{"scale":5}}"#));
+}
+
+#[test]
+fn plans_have_defaults_and_say_what_is_missing() {
+    let plan: Plan = serde_json::from_str(r#"{"releases":[{"mechanism":{"pure":{"epsilon":1}}}]}"#).expect("parses");
+    let cost = plan.cost().expect("cost");
+    assert_eq!(cost.neighbors(), Neighbors::AddRemove);
+    assert_eq!(plan.privacy_unit, "record");
+    let empty: Plan = serde_json::from_str(r#"{"releases":[]}"#).expect("parses");
+    assert_eq!(empty.cost().expect_err("empty").to_string(), "releases is empty; expected at least one mechanism");
+    assert!(serde_json::from_str::<Plan>(r#"{"releases":[],"extra":1}"#).is_err());
+    assert!(serde_json::from_str::<Plan>(r#"{"neighbors":"adjacent","releases":[]}"#).is_err());
+}
