@@ -36,14 +36,19 @@ impl Decimal {
         parse_nearest(&self.0).unwrap_or(f64::NAN)
     }
 
+    /// The complaint, about the text that was typed.
+    fn as_typed(&self, error: OutOfDomain) -> anyhow::Error {
+        OutOfDomain { given: self.0.clone(), ..error }.into()
+    }
+
     /// As a checked parameter, read up.
     pub(crate) fn up_as<T>(&self, new: impl Fn(f64) -> Result<T, OutOfDomain>) -> anyhow::Result<T> {
-        Ok(new(self.up())?)
+        new(self.up()).map_err(|error| self.as_typed(error))
     }
 
     /// As a checked parameter, read down.
     pub(crate) fn down_as<T>(&self, new: impl Fn(f64) -> Result<T, OutOfDomain>) -> anyhow::Result<T> {
-        Ok(new(self.down())?)
+        new(self.down()).map_err(|error| self.as_typed(error))
     }
 }
 
@@ -61,7 +66,7 @@ pub(crate) struct TargetArguments {
 /// δ of a question: 0 is allowed (pure DP), 1 promises nothing and is refused.
 pub(crate) fn delta(text: &Decimal) -> anyhow::Result<Delta> {
     let delta = text.down_as(Delta::new)?;
-    anyhow::ensure!(delta < Delta::ONE, "delta = {delta} is outside its domain; expected 0 <= delta < 1");
+    anyhow::ensure!(delta < Delta::ONE, "delta = {} is outside its domain; expected 0 <= delta < 1", text.0);
     Ok(delta)
 }
 

@@ -121,7 +121,7 @@ fn parse_renyi(text: &str) -> anyhow::Result<(Order, f64)> {
     let value: Decimal = value.parse().map_err(|_| wrong())?;
     // The divergence rises with the order, so a bound at the order typed is a bound at the double below it.
     let (order, value) = (order.down_as(Order::new)?, value.up());
-    if !(0.0 <= value) {
+    if value.is_nan() || value < 0.0 {
         let error = OutOfDomain { parameter: "renyi value", given: value.to_string(), allowed: "0 <= value <= inf" };
         return Err(error.into());
     }

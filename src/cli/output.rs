@@ -37,7 +37,7 @@ fn shown(x: f64, up: bool) -> String {
 }
 
 fn exponent(x: f64) -> i32 {
-    let text = format!("{x:.5e}");
+    let text = format!("{x:e}");
     text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)
 }
 

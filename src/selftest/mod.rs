@@ -255,7 +255,7 @@ impl<'a> Check<'a> {
         if !right_side {
             let side = if upper { "below" } else { "above" };
             self.complaints.push(format!("{name}: {ours:e} is {side} the truth {text}"));
-        } else if !(relative <= TIGHT) {
+        } else if relative.is_nan() || relative > TIGHT {
             self.complaints.push(format!("{name}: {ours:e} is {relative:e} away from the truth {text}"));
         }
     }

@@ -293,7 +293,7 @@ fn composition_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
     }
 }
 
-/// [Y]'s and [A]'s estimates, for plans of one Poisson-sampled Gaussian, so that their readers find them, marked.
+/// \[Y\]'s and \[A\]'s estimates, for plans of one Poisson-sampled Gaussian, so that their readers find them, marked.
 fn estimate_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
     let Target::Delta(delta) = target else { return };
     let Some(&[(Single::PoissonSampledGaussian(sampled), count)]) = cost.singles().as_deref() else { return };

@@ -174,7 +174,7 @@ fn on_grid(
             Sense::Rises => log,
         }
     };
-    let (low, high) = bracket(ln(least), ln(most), ln(start), &gap);
+    let (low, high) = bracket(ln(least), ln(most), ln(start), gap);
     let found = exp(root_within(low, high, 1e-12, gap));
     // Bound: the first grid point that is seen to meet the target beside one that is seen not to.
     let grid = Grid::around(found);

@@ -40,7 +40,7 @@ pub struct LimitedRho {
     pub largest_order: Order,
 }
 
-/// [Y]'s conjecture for a Poisson-sampled Gaussian: `ρ = q²/σ²` up to order `σ²·ln(1/(qσ)) + 1` (T29). **False** (E11):
+/// \[Y\]'s conjecture for a Poisson-sampled Gaussian: `ρ = q²/σ²` up to order `σ²·ln(1/(qσ)) + 1` (T29). **False** (E11):
 /// at σ = 1, q = 0.046, α = 4 the true divergence is 1.116 times as large. `None` outside the conjecture's range,
 /// `q ≤ 1/(16σ)`.
 #[must_use]
@@ -53,7 +53,7 @@ pub fn yu_rho(q: SamplingProbability, noise_multiplier: NoiseMultiplier) -> Opti
     Some(Estimate(LimitedRho { rho: Rho::from_upper_bound(q * q / (s * s)), largest_order }))
 }
 
-/// The ε that [Y] reports for `steps` of them, by [Y] Theorem 3 from [`yu_rho`].
+/// The ε that \[Y\] reports for `steps` of them, by \[Y\] Theorem 3 from [`yu_rho`].
 #[must_use]
 pub fn yu_epsilon(
     q: SamplingProbability,
@@ -66,7 +66,7 @@ pub fn yu_epsilon(
     Some(Estimate(limited_order_epsilon(rho, one.largest_order, delta).0))
 }
 
-/// [A] Fig. 3's ρ for a Poisson-sampled Gaussian, `q²/((1−q)σ²)` at every order. **False** (E10): it drops a term and
+/// \[A\] Fig. 3's ρ for a Poisson-sampled Gaussian, `q²/((1−q)σ²)` at every order. **False** (E10): it drops a term and
 /// holds only at small orders; at q = 0.001, σ = 4, α = 256 the true divergence is 1.065, not 1.6·10⁻⁵.
 #[must_use]
 pub fn abadi_rho(q: SamplingProbability, noise_multiplier: NoiseMultiplier) -> Estimate<Rho> {
@@ -74,7 +74,7 @@ pub fn abadi_rho(q: SamplingProbability, noise_multiplier: NoiseMultiplier) -> E
     Estimate(Rho::from_upper_bound(q * q / ((1.0 - q) * s * s)))
 }
 
-/// The ε that [A] Fig. 3 reports for `steps` of them, by Lemma 2 from [`abadi_rho`].
+/// The ε that \[A\] Fig. 3 reports for `steps` of them, by Lemma 2 from [`abadi_rho`].
 #[must_use]
 pub fn abadi_epsilon(
     q: SamplingProbability,
@@ -86,7 +86,7 @@ pub fn abadi_epsilon(
     Estimate(zcdp::epsilon(Conversion::Lemma1, rho, delta).0)
 }
 
-/// [A] Theorem 5 without its O(·) term: a noise multiplier for `steps` Gaussians to be about (ε, δ)-DP. `None` where the
+/// \[A\] Theorem 5 without its O(·) term: a noise multiplier for `steps` Gaussians to be about (ε, δ)-DP. `None` where the
 /// expression is not positive or its condition `ε > 2δ·ln(1/δ)` fails.
 #[must_use]
 pub fn theorem5_noise(epsilon: Epsilon, delta: Delta, steps: Count) -> Option<Estimate<NoiseMultiplier>> {

@@ -1,6 +1,6 @@
-//! Noise schedules of [Y]: the noise of each epoch, known before the first (T25), and how long a budget lasts.
+//! Noise schedules of \[Y\]: the noise of each epoch, known before the first (T25), and how long a budget lasts.
 //!
-//! The epoch index starts at 0, which reproduces all of [Y] Tables II and III (E15). An epoch is one pass over disjoint
+//! The epoch index starts at 0, which reproduces all of \[Y\] Tables II and III (E15). An epoch is one pass over disjoint
 //! batches with the same noise and costs `1/(2σ_t²)` (T26, with its preconditions).
 
 use crate::params::{NoiseMultiplier, OutOfDomain, Rho};
@@ -73,7 +73,7 @@ impl Schedule {
         let (rate, period, ok, allowed) = match self {
             Self::Uniform { .. } => return Ok(self),
             Self::Time { rate, .. } | Self::Exponential { rate, .. } => {
-                (rate, 1, 0.0 <= rate && rate < f64::INFINITY, "0 <= rate < inf")
+                (rate, 1, (0.0..f64::INFINITY).contains(&rate), "0 <= rate < inf")
             }
             Self::Step { rate, period, .. } => (rate, period, 0.0 < rate && rate <= 1.0, "0 < rate <= 1"),
             Self::Polynomial { rate, period, initial, last } => {
@@ -138,7 +138,7 @@ impl Schedule {
         Epochs { count: MOST_EPOCHS, spent: Rho::from_upper_bound(spent) }
     }
 
-    /// The smallest rate on a grid of `unit` with which the budget lasts exactly `epochs`, as in [Y] Table III (unit
+    /// The smallest rate on a grid of `unit` with which the budget lasts exactly `epochs`, as in \[Y\] Table III (unit
     /// 10⁻⁴). `None` when no rate does.
     ///
     /// The number of epochs falls as the rate grows for time, exponential and polynomial decay, and rises for steps.
@@ -207,7 +207,7 @@ impl PublicAccuracy {
     }
 }
 
-/// [Y]'s validation-based decay (8)–(10): every `period` epochs, when the mean of the last `window` public accuracies
+/// \[Y\]'s validation-based decay (8)–(10): every `period` epochs, when the mean of the last `window` public accuracies
 /// has grown by at most `threshold` since the last check, the noise is multiplied by `rate`.
 ///
 /// The noise depends on public data only, so a filter over the epochs' costs keeps the budget (T25).

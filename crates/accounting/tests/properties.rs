@@ -1,5 +1,7 @@
 //! Laws that hold whatever the numbers.
 
+#![expect(clippy::disallowed_methods, reason = "an independent reference")]
+
 use paygo_accounting::account::{Target, rows, tightest};
 use paygo_accounting::calibrate::{self, CalibrationError, largest_sampling_probability, least_noise, most_repeats};
 use paygo_accounting::convert::pointwise::{dp_to_pointwise, pointwise_to_dp};
@@ -66,8 +68,11 @@ fn add_remove_zoo() -> Vec<Single> {
     ]
 }
 
-/// A closure for each mechanism family from a parameter in which the cost must rise.
-fn rising_families() -> Vec<(&'static str, Box<dyn Fn(f64) -> Single>)> {
+/// A mechanism from a parameter.
+type Family = Box<dyn Fn(f64) -> Single>;
+
+/// For each mechanism family, a parameter in which the cost must rise.
+fn rising_families() -> Vec<(&'static str, Family)> {
     vec![
         ("gaussian", Box::new(|x| Single::Gaussian(Gaussian { noise_multiplier: noise(1.0 / x) }))),
         ("laplace", Box::new(|x| Single::Laplace(Laplace { scale: Scale::new(1.0 / x).expect("scale") }))),

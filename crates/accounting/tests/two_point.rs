@@ -1,5 +1,7 @@
 //! The exact conversion, confirmed by brute force over two-point pairs, without its own formula.
 
+#![expect(clippy::disallowed_methods, reason = "an independent reference")]
+
 use paygo_accounting::convert::Conversion;
 use paygo_accounting::params::{Delta, Epsilon, Order};
 use proptest::prelude::*;

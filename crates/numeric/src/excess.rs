@@ -62,6 +62,7 @@ fn series(w: f64, coefficients: &[f64; 26]) -> f64 {
 }
 
 /// `1/k!` from k = 2 on.
+#[expect(clippy::cast_precision_loss, reason = "small integers")]
 const EXPONENTIAL: [f64; 16] = {
     let mut table = [0.0; 16];
     let (mut i, mut factorial) = (0, 2.0);
@@ -74,6 +75,7 @@ const EXPONENTIAL: [f64; 16] = {
 };
 
 /// `1/(k(k−1))` from k = 2 on.
+#[expect(clippy::cast_precision_loss, reason = "small integers")]
 const ENTROPY: [f64; 26] = {
     let mut table = [0.0; 26];
     let mut i = 0;
@@ -85,6 +87,7 @@ const ENTROPY: [f64; 26] = {
 };
 
 /// `1/k` from k = 2 on.
+#[expect(clippy::cast_precision_loss, reason = "small integers")]
 const LOGARITHM: [f64; 26] = {
     let mut table = [0.0; 26];
     let mut i = 0;

@@ -16,6 +16,8 @@
 //!
 //! The rounding mode of the processor is never touched: Rust assumes the default.
 
+#![expect(clippy::disallowed_methods, reason = "this is the crate that the border protects")]
+
 pub mod decimal;
 pub mod elementary;
 pub mod excess;

@@ -13,8 +13,8 @@ pub const ERROR: f64 = 16.0 * f64::EPSILON;
 
 const SQRT_PI: f64 = 1.772_453_850_905_516;
 const SQRT_HALF_PI: f64 = 1.253_314_137_315_500_3;
-/// `√(2π)` enclosed.
-const SQRT_TWO_PI: (f64, f64) = (2.506_628_274_631_000, 2.506_628_274_631_001);
+/// `√(2π)` = 2.50662827463100050… enclosed.
+const SQRT_TWO_PI: (f64, f64) = (2.506_628_274_631, 2.506_628_274_631_001);
 
 /// `erfc(x)`, within [`ERROR`] wherever it is a normal double (`x < 26.5`).
 #[must_use]

@@ -134,11 +134,11 @@ pub fn sampled_delta_of_two(q: SamplingProbability, s: NoiseMultiplier, epsilon:
     let variance = Interval::point(sd).square();
     // Cells whose widths are few-bit multiples of one unit, so that every border is exact; wider where the density is
     // low, for the chord's error goes with density·width³. What lies outside weighs less than 10⁻³⁰.
-    let unit = 1.5 * 2f64.powi((sd.log2() - 16.0).floor() as i32);
+    let unit = 1.5 * power_of_two(sd.log2() - 16.0);
     let end = 1.0 + 12.0 * sd;
     let width_at = |x: f64| {
         let z = (x.min(0.0).abs()).max(x - 1.0).max(0.0) / sd;
-        unit * 2f64.powi((z * z / 7.0).floor().min(9.0) as i32)
+        unit * power_of_two((z * z / 7.0).min(9.0))
     };
     let start = (-12.0 * sd / unit / 1024.0).floor() * unit * 1024.0;
     // Likelihood ratio of mixture over base, and the hockey sticks of one step at any γ > 0.
@@ -198,6 +198,12 @@ pub fn sampled_delta_of_two(q: SamplingProbability, s: NoiseMultiplier, epsilon:
     let never = (factor * kept.square()).lo() >= 1.0;
     let bound = |sum: Interval| Delta::from_upper_bound(sum.hi());
     SampledDelta { removed: bound(removed), added: if never { Delta::ZERO } else { bound(added) } }
+}
+
+/// The power of two at or below `2^x`.
+fn power_of_two(x: f64) -> f64 {
+    #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a double is small")]
+    2f64.powi(x.floor() as i32)
 }
 
 /// An upper bound on the profile over enclosed parameters: it rises with μ and falls with ε.

@@ -1,4 +1,4 @@
-//! The optimal conversion: the joint range of Rényi divergence and hockey stick ([A] Theorem 3, T11).
+//! The optimal conversion: the joint range of Rényi divergence and hockey stick (\[A\] Theorem 3, T11).
 //!
 //! By data processing it is enough to look at two-point pairs `P = (p, 1−p)`, `Q = (r, 1−r)` that just fail
 //! (ε, δ)-DP, `r = (p−δ)·e^{−ε}`. The least Rényi divergence among them,

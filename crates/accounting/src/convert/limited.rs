@@ -1,4 +1,4 @@
-//! A curve known to be linear only up to some order ([Y] Theorem 3, T28).
+//! A curve known to be linear only up to some order (\[Y\] Theorem 3, T28).
 
 use crate::params::{Delta, Epsilon, Order, Rho};
 use paygo_numeric::Interval;

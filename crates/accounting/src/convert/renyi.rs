@@ -6,8 +6,8 @@
 //! | --- | --- | --- |
 //! | classic | `γ + ln(1/δ)/(α−1)` | Mironov, arXiv:1702.07476, Proposition 3 (T9) |
 //! | CKS | `γ + ln(ζ_α/δ)/(α−1)` | Canonne, Kamath, Steinke, arXiv:2004.00010, Proposition 12 (T10) |
-//! | Lemma 1 | the least of CKS and `ln1p(expm1((α−1)γ)/(αδ))/(α−1)`; for `αδ ≥ 1`, `γ + ln1p(−δ)` | [A] Lemma 1 (T12) |
-//! | exact | the inverse of [`joint_range::largest_divergence`](super::joint_range::largest_divergence) | [A] Theorem 3 (T11) |
+//! | Lemma 1 | the least of CKS and `ln1p(expm1((α−1)γ)/(αδ))/(α−1)`; for `αδ ≥ 1`, `γ + ln1p(−δ)` | \[A\] Lemma 1 (T12) |
+//! | exact | the inverse of [`joint_range::largest_divergence`] | \[A\] Theorem 3 (T11) |
 //!
 //! Each is at most the one before it; [`Conversion`]'s methods return numbers in that order too. An order of ∞ with
 //! `D_∞ ≤ γ` is γ-DP.
@@ -23,9 +23,9 @@ pub enum Conversion {
     Classic,
     /// With the factor `ζ_α` (T10).
     Cks,
-    /// [A]'s closed form (T12).
+    /// \[A\]'s closed form (T12).
     Lemma1,
-    /// [A]'s optimum (T11).
+    /// \[A\]'s optimum (T11).
     Exact,
 }
 

@@ -1,6 +1,6 @@
 //! One epoch in which every record goes to one of `T` batches by its own fair coin.
 //!
-//! Exactly the hypothesis under which [Y] Theorem 2 holds (E12), and this is a better bound for it (T44).
+//! Exactly the hypothesis under which \[Y\] Theorem 2 holds (E12), and this is a better bound for it (T44).
 
 use crate::curve::chord_between_integers;
 use crate::params::{Count, Neighbors, NoiseMultiplier, Order};

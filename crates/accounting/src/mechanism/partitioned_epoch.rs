@@ -1,6 +1,6 @@
 //! One pass over disjoint batches.
 //!
-//! [Y] Theorem 2 says that such an epoch costs as much as its most expensive batch. That needs more than the paper says
+//! \[Y\] Theorem 2 says that such an epoch costs as much as its most expensive batch. That needs more than the paper says
 //! (E12): the number of batches is public, and taking a record away must not move any other record. [`Assignment`]
 //! makes the caller say which of these worlds they are in.
 

@@ -39,7 +39,7 @@ const MOST_NODES: f64 = 40_000.0;
 /// Integer orders up to this one share one binomial triangle.
 const TRIANGLE: usize = 64;
 /// `√(2π)` rounded down, as a divisor of upper bounds.
-const SQRT_TWO_PI_DOWN: f64 = 2.506_628_274_631_000;
+const SQRT_TWO_PI_DOWN: f64 = 2.506_628_274_631;
 
 /// The Gaussian mechanism on a Poisson sample.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -182,6 +182,12 @@ fn per_order(moment: f64, a: f64) -> f64 {
     if value.is_nan() { f64::INFINITY } else { value.max(f64::MIN_POSITIVE) }
 }
 
+/// The power of two at or below `2^x`.
+fn power_of_two(x: f64) -> f64 {
+    #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a double is small")]
+    2f64.powi(x.floor() as i32)
+}
+
 /// A guess at the logarithm of the expectation: its two ends, `j = 2` and `j = α`. For choosing a step only.
 fn log_excess_estimate(q: f64, s: f64, a: f64) -> f64 {
     let spread = 1.0 / (s * s);
@@ -269,7 +275,7 @@ fn triangle(q: f64, s: f64) -> [f64; TRIANGLE + 1] {
         j += 1.0;
     }
     let mut values = [0.0; TRIANGLE + 1];
-    for n in 1..=TRIANGLE {
+    for (n, value) in values.iter_mut().enumerate().skip(1) {
         for k in 0..=TRIANGLE - n {
             m[k] = p * m[k] + q * m[k + 1];
         }
@@ -277,7 +283,7 @@ fn triangle(q: f64, s: f64) -> [f64; TRIANGLE + 1] {
         #[expect(clippy::cast_precision_loss, reason = "at most 64")]
         let steps = n as f64;
         let error = U * (4.0 * steps + 16.0 + 4.0 * steps * steps * spread);
-        values[n] = ln_1p_up(mul_up(m[0], 1.0 + error));
+        *value = ln_1p_up(mul_up(m[0], 1.0 + error));
     }
     values
 }
@@ -369,7 +375,7 @@ impl Rule {
         let mut h = step_for(s, self.half_width, gain);
         for _ in 0..3 {
             // A step of few bits makes every node an exact double.
-            let unit = 2f64.powi(h.log2().floor() as i32 - 8);
+            let unit = power_of_two(h.log2() - 8.0);
             h = (h / unit).floor() * unit;
             if !(h > 0.0 && (self.growth + 18.0 * s) / h < MOST_NODES) {
                 return None;

@@ -1,0 +1,306 @@
+//! The command as a user meets it: output, exit codes, messages.
+
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn paygo(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_paygo")).args(arguments).output().expect("runs")
+}
+
+fn with_input(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_paygo"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("written");
+    child.wait_with_output().expect("ends")
+}
+
+#[track_caller]
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[track_caller]
+fn fails(output: &Output, expected: &[&str]) {
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    assert!(output.stdout.is_empty(), "nothing on standard output");
+    for part in expected {
+        assert!(complaint.contains(part), "{complaint:?} does not say {part:?}");
+    }
+    assert!(!complaint.contains("panicked"), "{complaint}");
+}
+
+const PLAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/dp-sgd.toml");
+
+#[test]
+fn account_answers_one_row_per_method() {
+    let answer = json(&paygo(&["account", PLAN, "--json"]));
+    let rows = answer["rows"].as_array().expect("rows");
+    let row = |method: &str| rows.iter().find(|row| row["method"] == method).unwrap_or_else(|| panic!("no {method}"));
+    let exact = row("renyi-exact");
+    assert_eq!(exact["basis"], "FixedInAdvance");
+    assert_eq!(exact["delta"], 1e-5);
+    let (epsilon, order) = (exact["epsilon"].as_f64().expect("a number"), exact["order"].as_f64().expect("a number"));
+    assert!((2.5965..2.5966).contains(&epsilon) && (8.0..8.3).contains(&order), "{epsilon} at {order}");
+    assert_eq!(row("zcdp-exact")["basis"], "FullyAdaptive");
+    assert_eq!(row("estimate-yu")["basis"], "Estimate");
+
+    let text = String::from_utf8(paygo(&["account", PLAN]).stdout).expect("text");
+    for part in ["under add-remove neighbors", "renyi-exact", "never a gate", "may gate a release", "never a promise"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn account_reads_json_from_standard_input_and_asks_for_delta() {
+    let plan = r#"{"releases":[{"count":100,"mechanism":{"gaussian":{"noise_multiplier":20}}}]}"#;
+    let answer = json(&with_input(&["account", "-", "--epsilon", "2", "--json"], plan));
+    let rows = answer["rows"].as_array().expect("rows");
+    let gdp = rows.iter().find(|row| row["method"] == "gdp-exact").expect("a row");
+    // μ = 1/2: δ(2) from the exact profile.
+    let delta = gdp["delta"].as_f64().expect("a number");
+    assert!((9.3e-6..9.5e-6).contains(&delta), "{delta}");
+    // Without a target the message says how to give one.
+    fails(&with_input(&["account", "-"], plan), &["neither delta nor epsilon", "hint:"]);
+}
+
+#[test]
+fn account_draws() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("plan.svg");
+    let output = paygo(&["account", PLAN, "--plot", path.to_str().expect("a path")]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let svg = std::fs::read_to_string(&path).expect("drawn");
+    for part in ["<svg", "renyi-exact", "estimate-yu (estimate)", "steps", "epsilon"] {
+        assert!(svg.contains(part), "{part}");
+    }
+    fails(&paygo(&["account", PLAN, "--plot", "/nonexistent/x.svg"]), &["cannot draw /nonexistent/x.svg"]);
+}
+
+#[test]
+fn convert_answers_every_method_that_applies() {
+    let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or_else(|| panic!("{name} in {value}"));
+    // Golden rdp_to_dp: order 1.5, 0.01, δ = 1e-3.
+    let answer = json(&paygo(&["convert", "--renyi", "1.5:0.01", "--delta", "1e-3", "--json"]));
+    let truths = [
+        ("classic", 13.825_510_557_964_274),
+        ("cks", 11.915_968_053_079_836),
+        ("lemma1", 2.936_523_003_890_483),
+        ("exact", 2.087_130_232_145_113_7),
+    ];
+    for (name, truth) in truths {
+        let ours = number(&answer, name);
+        assert!(ours >= truth && ours <= truth * (1.0 + 1e-9), "{name}: {ours}");
+    }
+    assert_eq!(answer.as_object().expect("an object").len(), 4);
+    let answer = json(&paygo(&["convert", "--zcdp", "0.1", "--epsilon", "2", "--json"]));
+    assert!(number(&answer, "exact") <= number(&answer, "cks") && number(&answer, "cks") < number(&answer, "classic"));
+    let answer = json(&paygo(&["convert", "--gdp", "1", "--delta", "1e-5", "--json"]));
+    assert!((number(&answer, "exact") - 4.377_178_095_6).abs() < 1e-9);
+    assert_eq!(answer.as_object().expect("an object").len(), 1);
+    let answer = json(&paygo(&["convert", "--epsilon", "3", "--delta", "1e-5", "--json"]));
+    assert!(
+        (number(&answer["rho"], "cks") - 0.224_249_168).abs() < 1e-8
+            && answer["renyi"].as_array().expect("list").len() == 6
+    );
+    // No ε is enough for a Gaussian at δ = 0, and JSON says so.
+    let answer = json(&paygo(&["convert", "--gdp", "1", "--delta", "0", "--json"]));
+    assert_eq!(answer["exact"], "inf");
+}
+
+#[test]
+fn calibrate_answers_from_the_safe_side() {
+    let arguments = [
+        "calibrate",
+        "noise",
+        "--epsilon",
+        "3",
+        "--delta",
+        "1e-5",
+        "--steps",
+        "1000",
+        "--sampling-probability",
+        "0.01",
+        "--json",
+    ];
+    let answer = json(&paygo(&arguments));
+    assert!(answer["epsilon"].as_f64().expect("a number") <= 3.0);
+    assert!(answer["next"]["epsilon"].as_f64().expect("a number") > 3.0);
+    assert!(answer["noise_multiplier"].as_f64() > answer["next"]["noise_multiplier"].as_f64());
+    assert_eq!(answer["delta"], 1e-5);
+    let answer = json(&paygo(&["calibrate", "steps", "--rho", "1", "--noise-multiplier", "10", "--json"]));
+    assert_eq!(answer["steps"], 199, "1/200 rounded up fits 199 times into 1");
+    let answer = json(&paygo(&[
+        "calibrate",
+        "epochs",
+        "--epsilon",
+        "3",
+        "--delta",
+        "1e-5",
+        "--noise-multiplier",
+        "6",
+        "--batches",
+        "100",
+        "--json",
+    ]));
+    assert_eq!(answer["epochs"], 157);
+    let answer = json(&paygo(&[
+        "calibrate",
+        "epochs",
+        "--epsilon",
+        "3",
+        "--delta",
+        "1e-5",
+        "--noise-multiplier",
+        "1",
+        "--sampling-probability",
+        "0.003",
+        "--json",
+    ]));
+    assert_eq!(answer["steps_per_epoch"], 334);
+    fails(
+        &paygo(&["calibrate", "noise", "--epsilon", "0", "--delta", "0", "--steps", "5"]),
+        &["no noise_multiplier between 0.001 and 10000000 meets the target"],
+    );
+}
+
+#[test]
+fn schedule_answers() {
+    let answer =
+        json(&paygo(&["schedule", "exponential", "--initial", "10", "--rate", "0.01", "--rho", "0.78125", "--json"]));
+    assert_eq!(answer["epochs"], 71);
+    assert_eq!(answer["noise_multipliers"].as_array().expect("a list").len(), 71);
+    let answer = json(&paygo(&[
+        "schedule",
+        "polynomial",
+        "--initial",
+        "10",
+        "--end",
+        "2",
+        "--period",
+        "100",
+        "--epochs",
+        "40",
+        "--rho",
+        "0.78125",
+        "--json",
+    ]));
+    assert_eq!(answer["rate"], 3.5277);
+    fails(&paygo(&["schedule", "step", "--initial", "10", "--rate", "0.5", "--rho", "1"]), &["--period"]);
+    fails(
+        &paygo(&["schedule", "step", "--initial", "10", "--rate", "1.5", "--period", "3", "--rho", "1"]),
+        &["rate = 1.5", "0 < rate <= 1"],
+    );
+    fails(&paygo(&["schedule", "uniform", "--initial", "8", "--rho", "inf"]), &["rho = inf"]);
+}
+
+#[test]
+fn selftest_counts_and_convicts() {
+    let output = paygo(&["selftest"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.contains("rdp_to_dp 119/119, worst relative error "), "{text}");
+    let last = text.lines().last().expect("a line");
+    assert!(last.ends_with(" skipped") && last.contains(" passed, 0 failed, "), "{last}");
+    assert_eq!(output.status.code(), Some(1), "families without code yet are skipped, and a skip is not a pass");
+
+    // A folder with one known family passes; the same with one digit changed is convicted.
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/golden/limited_order.json");
+    let text = std::fs::read_to_string(source).expect("golden");
+    let path = folder.path().join("limited_order.json");
+    let run = || paygo(&["selftest", "--golden", folder.path().to_str().expect("a path")]);
+    std::fs::write(&path, &text).expect("written");
+    assert!(run().status.success());
+    let tampered = text.replacen("\"eps\": \"2.373", "\"eps\": \"2.374", 1);
+    assert_ne!(tampered, text);
+    std::fs::write(&path, tampered).expect("written");
+    let output = run();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("6 passed, 1 failed, 0 skipped"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is below the truth"));
+    std::fs::write(&path, "{}").expect("written");
+    fails(&run(), &["is not a file of golden vectors"]);
+    fails(&paygo(&["selftest", "--golden", "/nonexistent"]), &["golden folder /nonexistent"]);
+}
+
+#[test]
+fn bad_input_is_a_message_and_exit_2() {
+    let plan = |text: &str| with_input(&["account", "-", "--delta", "1e-5"], text);
+    fails(&plan("releases = 3"), &["releases"]);
+    fails(&plan("releases = []"), &["releases is empty"]);
+    fails(&plan("not toml at all ]["), &["plan -"]);
+    fails(&plan("{\"releases\": ["), &["EOF"]);
+    fails(
+        &plan("[[releases]]\nmechanism = { gaussian = { noise_multiplier = nan } }"),
+        &["noise_multiplier = NaN", "0 < noise_multiplier < inf"],
+    );
+    fails(&plan("[[releases]]\nmechanism = { gaussian = { noise_multiplier = -inf } }"), &["noise_multiplier = -inf"]);
+    fails(
+        &plan("[[releases]]\ncount = 9007199254740993\nmechanism = { pure = { epsilon = 1 } }"),
+        &["count = 9007199254740993"],
+    );
+    fails(&plan("[[releases]]\ncount = -1\nmechanism = { pure = { epsilon = 1 } }"), &["count = -1"]);
+    fails(&plan("surprise = 1\n[[releases]]\nmechanism = { pure = { epsilon = 1 } }"), &["unknown field `surprise`"]);
+    fails(
+        &plan(
+            "neighbors = \"replace-one\"\n[[releases]]\nmechanism = { poisson_sampled_gaussian = { sampling_probability = 0.1, noise_multiplier = 1 } }",
+        ),
+        &["add-remove or zero-out"],
+    );
+    let nested = format!("{}{}{}", "{\"releases\":[{\"mechanism\":", "{\"all_of\":[".repeat(100_000), "]}");
+    fails(&plan(&nested), &["recursion limit"]);
+    fails(&paygo(&["account", "/nonexistent.toml"]), &["/nonexistent.toml"]);
+    for (arguments, parts) in [
+        (vec!["convert", "--renyi", "1:0.5", "--delta", "1e-5"], vec!["order = 1", "1 < order"]),
+        (vec!["convert", "--renyi", "8", "--delta", "1e-5"], vec!["ORDER:VALUE"]),
+        (vec!["convert", "--renyi", "8:-1", "--delta", "1e-5"], vec!["renyi value = -1"]),
+        (vec!["convert", "--renyi", "8:nan", "--delta", "1e-5"], vec!["ORDER:VALUE"]),
+        (vec!["convert", "--zcdp", "0.1", "--delta", "1"], vec!["delta = 1", "0 <= delta < 1"]),
+        (vec!["convert", "--zcdp", "-0.1", "--delta", "1e-5"], vec!["rho = -0.1"]),
+        (vec!["convert", "--zcdp", "x", "--delta", "1e-5"], vec!["a decimal number"]),
+        (vec!["convert", "--gdp", "1"], vec!["--delta", "--epsilon"]),
+        (vec!["convert"], vec!["hint:"]),
+        (vec!["calibrate", "noise", "--epsilon", "1", "--delta", "1e-5", "--steps", "0"], vec!["count = 0"]),
+        (
+            vec!["calibrate", "steps", "--epsilon", "1", "--delta", "1e-5", "--noise-multiplier", "-2"],
+            vec!["noise_multiplier = -2"],
+        ),
+        (
+            vec![
+                "calibrate",
+                "noise",
+                "--epsilon",
+                "1",
+                "--delta",
+                "1e-5",
+                "--steps",
+                "10",
+                "--sampling-probability",
+                "2",
+            ],
+            vec!["sampling_probability = 2"],
+        ),
+        (vec!["frobnicate"], vec!["unrecognized subcommand"]),
+    ] {
+        fails(&paygo(&arguments), &parts);
+    }
+}
+
+#[test]
+fn demo_tells_the_story() {
+    let output = paygo(&["demo"]);
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(
+        text.contains("renyi-exact") && text.contains("noise_multiplier 1.01") && text.contains("71 epochs"),
+        "{text}"
+    );
+}

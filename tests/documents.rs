@@ -1,0 +1,98 @@
+//! What the documents say is what the program does.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every `$ paygo …` in a `console` block of README and docs prints exactly what follows it.
+#[test]
+fn console_examples_print_what_they_show() {
+    let mut checked = 0;
+    for document in ["README.md", "docs/methods.md"] {
+        let text = std::fs::read_to_string(root().join(document)).expect(document);
+        for block in text.split("```console\n").skip(1) {
+            let block = block.split("```").next().expect("an end");
+            for example in block.split("$ ").skip(1) {
+                let (command, expected) = example.split_once('\n').expect("a line");
+                let Some(arguments) = command.strip_prefix("paygo ") else { continue };
+                let output = Command::new(env!("CARGO_BIN_EXE_paygo"))
+                    .args(arguments.split_whitespace())
+                    .current_dir(root())
+                    .output()
+                    .expect("runs");
+                let printed = String::from_utf8(output.stdout).expect("text");
+                let trim =
+                    |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim().to_owned();
+                assert_eq!(trim(&printed), trim(expected), "{document}: {command}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked >= 4, "only {checked} examples found");
+}
+
+/// ARCHITECTURE names every crate, and the arrows between crates point the way it says.
+#[test]
+fn architecture_names_every_crate_and_its_arrows_hold() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let crates: BTreeSet<String> = std::fs::read_dir(root().join("crates"))
+        .expect("crates")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .collect();
+    let named: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("### `crates/")?.strip_suffix('`').map(str::to_owned))
+        .collect();
+    assert_eq!(crates, named);
+    let allowed = |name: &str| -> &[&str] {
+        match name {
+            "accounting" => &["paygo-numeric"],
+            "numeric" | "report" | "testkit" => &[],
+            other => panic!("say in this test what {other} may depend on"),
+        }
+    };
+    for name in crates {
+        let manifest = std::fs::read_to_string(root().join("crates").join(&name).join("Cargo.toml")).expect("manifest");
+        let manifest: toml::Table = manifest.parse().expect("TOML");
+        let ours = manifest["dependencies"].as_table().expect("a table").keys().filter(|key| key.starts_with("paygo-"));
+        for dependency in ours {
+            assert!(allowed(&name).contains(&dependency.as_str()), "{name} must not depend on {dependency}");
+        }
+    }
+}
+
+/// The notes that the doc comments cite exist.
+#[test]
+fn cited_theory_exists() {
+    let theory = std::fs::read_to_string(root().join("docs/theory.md")).expect("docs/theory.md");
+    let mut cited = 0;
+    let mut folders = vec![root().join("crates"), root().join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).expect("a file");
+                for citation in text.split("(T").skip(1).filter_map(|rest| rest.split_once(')')) {
+                    let digits = citation
+                        .0
+                        .split([',', ' ', ':', '.'])
+                        .next()
+                        .unwrap_or("")
+                        .trim_end_matches(char::is_alphabetic);
+                    if let Ok(number) = digits.parse::<u32>() {
+                        let heading = [format!("### {number}."), format!("\n{number} ")];
+                        assert!(heading.iter().any(|h| theory.contains(h)), "{}: T{number}", path.display());
+                        cited += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(cited > 20, "only {cited} citations found");
+}

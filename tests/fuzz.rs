@@ -1,0 +1,97 @@
+//! Random bytes and random numbers at every door. Runs on stable as an ordinary test; `cargo bolero test NAME` makes the
+//! same bodies coverage-guided.
+
+use bolero::check;
+use paygo::accounting::account::{Target, rows};
+use paygo::accounting::convert::{Conversion, gaussian, zcdp};
+use paygo::accounting::cost::Cost;
+use paygo::accounting::mechanism::{Mechanism, PoissonSampledGaussian, Single};
+use paygo::accounting::params::{Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability};
+use paygo::accounting::wire::{self, Plan};
+use paygo::numeric::Interval;
+use paygo::numeric::decimal::{parse_down, parse_up};
+
+#[test]
+fn plan_parsers() {
+    check!().with_type::<Vec<u8>>().for_each(|bytes| {
+        let Ok(text) = std::str::from_utf8(bytes) else { return };
+        for plan in [serde_json::from_str::<Plan>(text).ok(), toml::from_str::<Plan>(text).ok()].into_iter().flatten() {
+            let _ = plan.cost();
+        }
+    });
+}
+
+/// Well-formed plans with arbitrary numbers: an error or finite work, never a panic, never NaN.
+#[test]
+fn plan_numbers() {
+    check!().with_type::<(f64, f64, i64, u8)>().for_each(|&(x, y, n, word)| {
+        let number = wire::Number::Float;
+        let mechanism = match word % 8 {
+            0 => wire::Mechanism::Pure { epsilon: number(x) },
+            1 => wire::Mechanism::Approximate { epsilon: number(x), delta: number(y) },
+            2 => wire::Mechanism::Zcdp { rho: number(x) },
+            3 => wire::Mechanism::Gdp { mu: number(x) },
+            4 => wire::Mechanism::Laplace { scale: number(x), l1_sensitivity: Some(number(y)) },
+            5 => wire::Mechanism::RandomizedResponse { epsilon: number(x) },
+            6 => wire::Mechanism::Renyi { orders: vec![number(x), number(y)], values: vec![number(y), number(x)] },
+            _ => wire::Mechanism::PartitionedEpoch {
+                noise_multipliers: vec![number(x), number(y)],
+                assignment: wire::AssignmentWord::IndependentUniform,
+            },
+        };
+        let mechanism = wire::Mechanism::Repeat { count: wire::Number::Integer(n), of: Box::new(mechanism) };
+        let Ok(checked) = Mechanism::try_from(&mechanism) else { return };
+        let Ok(cost) = Cost::of(&checked, Neighbors::AddRemove) else { return };
+        for row in rows(&cost, Target::Delta(Delta::new(1e-6).unwrap())) {
+            assert!(!row.epsilon.get().is_nan() && !row.delta.get().is_nan());
+        }
+    });
+}
+
+#[test]
+fn conversions() {
+    check!().with_type::<(f64, f64, f64, f64)>().for_each(|&(a, value, d, e)| {
+        let (d, e) = (d.abs().fract(), e.abs());
+        let (Ok(order), Ok(delta), Ok(epsilon)) = (Order::new(a.abs()), Delta::new(d), Epsilon::new(e)) else { return };
+        for conversion in Conversion::ALL {
+            assert!(!conversion.epsilon(order, value.abs(), delta).get().is_nan());
+            assert!(!conversion.delta(order, value.abs(), epsilon).get().is_nan());
+            assert!(!conversion.budget(order, epsilon, delta).is_nan());
+            if let Ok(rho) = Rho::new(value.abs()) {
+                assert!(!zcdp::epsilon(conversion, rho, delta).0.get().is_nan());
+                assert!(!zcdp::delta(conversion, rho, epsilon).0.get().is_nan());
+                assert!(!zcdp::budget(conversion, epsilon, delta).get().is_nan());
+            }
+        }
+        if let Ok(mu) = Mu::new(value.abs()) {
+            assert!(!gaussian::epsilon(mu, delta).get().is_nan() && !gaussian::delta(mu, epsilon).get().is_nan());
+            assert!(!gaussian::budget(epsilon, delta).get().is_nan());
+        }
+    });
+}
+
+#[test]
+fn sampled_gaussian() {
+    check!().with_type::<(f64, f64, f64)>().for_each(|&(q, s, a)| {
+        let parameters =
+            (SamplingProbability::new(q.abs().fract()), NoiseMultiplier::new(s.abs()), Order::new(a.abs()));
+        let (Ok(sampling_probability), Ok(noise_multiplier), Ok(order)) = parameters else { return };
+        let mechanism =
+            Single::PoissonSampledGaussian(PoissonSampledGaussian { sampling_probability, noise_multiplier });
+        let value = mechanism.renyi(order);
+        assert!(value > 0.0 || sampling_probability.get() == 0.0, "{mechanism:?} at {order}: {value}");
+    });
+}
+
+#[test]
+fn numbers() {
+    check!().with_type::<(f64, f64, String)>().for_each(|(x, y, text)| {
+        if let (Some(low), Some(high)) = (parse_down(text), parse_up(text)) {
+            assert!(low <= high);
+        }
+        let (x, y) = (Interval::point(*x), Interval::point(*y));
+        for z in [x + y, x - y, x * y, x / y, x.exp(), x.exp_m1(), x.ln(), x.ln_1p(), x.sqrt(), x.square()] {
+            assert!(z.lo() <= z.hi());
+        }
+    });
+}
