@@ -4,7 +4,7 @@ use super::arguments::TargetArguments;
 use super::output::{json_number, print, print_json, shown_up, table};
 use anyhow::Context;
 use clap::Args;
-use paygo_accounting::account::{Row, Target, rows};
+use paygo_accounting::account::{Row, Target, rows, tightest};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::guarantee::Basis;
 use paygo_accounting::mechanism::Mechanism;
@@ -158,9 +158,11 @@ fn plot(plan: &Plan, target: Target, path: &Path) -> anyhow::Result<()> {
         }
     }
     let chart = LineChart {
-        title: format!("epsilon at delta = {delta}, one {} under {} neighbors", plan.privacy_unit, neighbors),
+        title: format!("epsilon at delta = {:e}, one {} under {} neighbors", delta.get(), plan.privacy_unit, neighbors),
         x_label: "steps".into(),
         y_label: "epsilon".into(),
+        // A method that is many times worse would flatten all the others.
+        y_limit: 2.0 * tightest(&prefix(&releases, total)?, delta).epsilon.get(),
         series,
     };
     Ok(chart.write_svg(path)?)

@@ -99,7 +99,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let points = (0..fits.count).map(|t| (t as f64, noise(t))).collect();
         let series = vec![Series { name: "noise multiplier".into(), points, dashed: false }];
         let title = format!("{} epochs within rho = {budget}", fits.count);
-        LineChart { title, x_label: "epoch".into(), y_label: "noise multiplier".into(), series }.write_svg(path)?;
+        LineChart {
+            title,
+            x_label: "epoch".into(),
+            y_label: "noise multiplier".into(),
+            series,
+            y_limit: f64::INFINITY,
+        }
+        .write_svg(path)?;
     }
     let rate = match schedule {
         Schedule::Uniform { .. } => None,

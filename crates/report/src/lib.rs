@@ -42,17 +42,21 @@ pub struct LineChart {
     pub y_label: String,
     /// Its lines.
     pub series: Vec<Series>,
+    /// What lies above is left out, and a line that lies above altogether is named as such.
+    pub y_limit: f64,
 }
 
 /// Colours that stay apart for most eyes (Okabe and Ito), in print and on a screen.
-const COLORS: [RGBColor; 7] = [
+const COLORS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
-    RGBColor(90, 90, 90),
+    RGBColor(60, 60, 60),
+    RGBColor(120, 60, 20),
+    RGBColor(110, 120, 0),
 ];
 
 impl LineChart {
@@ -61,11 +65,11 @@ impl LineChart {
     /// # Errors
     /// [`FigureError`] when there is nothing finite to draw or the file cannot be written.
     pub fn write_svg(&self, path: &Path) -> Result<(), FigureError> {
-        let finite = || self.series.iter().flat_map(|s| &s.points).filter(|(x, y)| x.is_finite() && y.is_finite());
+        let finite = || self.series.iter().flat_map(|series| self.visible(series));
         if finite().next().is_none() {
             return Err(FigureError::Empty);
         }
-        let span = |pick: fn(&(f64, f64)) -> f64| {
+        let span = |pick: fn((f64, f64)) -> f64| {
             let (low, high) =
                 finite().map(pick).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
             if low < high { (low, high) } else { (low - 0.5, high + 0.5) }
@@ -75,6 +79,11 @@ impl LineChart {
         let root = SVGBackend::new(path, (900, 560)).into_drawing_area();
         self.draw(&root, x, (y.0.min(0.0), y.1 * 1.05)).map_err(|error| fault(error.to_string()))?;
         root.present().map_err(|error| fault(error.to_string()))
+    }
+
+    fn visible<'a>(&self, series: &'a Series) -> impl Iterator<Item = (f64, f64)> + use<'a> {
+        let limit = self.y_limit;
+        series.points.iter().copied().filter(move |(x, y)| x.is_finite() && y.is_finite() && *y <= limit)
     }
 
     fn draw<B: DrawingBackend>(
@@ -87,25 +96,28 @@ impl LineChart {
         let mut chart = ChartBuilder::on(root)
             .caption(&self.title, ("sans-serif", 20))
             .margin(14)
+            .margin_right(36)
             .x_label_area_size(46)
             .y_label_area_size(64)
             .build_cartesian_2d(x.0..x.1, y.0..y.1)?;
         chart
             .configure_mesh()
+            .x_label_formatter(&|x| if x.abs() >= 10.0 { format!("{x:.0}") } else { format!("{x}") })
             .x_desc(&self.x_label)
             .y_desc(&self.y_label)
             .label_style(("sans-serif", 14))
             .light_line_style(BLACK.mix(0.06))
             .draw()?;
         for (series, color) in self.series.iter().zip(COLORS.iter().cycle()) {
-            let points: Vec<(f64, f64)> =
-                series.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
+            let points: Vec<(f64, f64)> = self.visible(series).collect();
+            let name =
+                if points.is_empty() { format!("{} (above the chart)", series.name) } else { series.name.clone() };
             let style = color.stroke_width(2);
             let legend = move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 22, y)], style);
             if series.dashed {
-                chart.draw_series(DashedLineSeries::new(points, 6, 5, style))?.label(&series.name).legend(legend);
+                chart.draw_series(DashedLineSeries::new(points, 6, 5, style))?.label(name).legend(legend);
             } else {
-                chart.draw_series(LineSeries::new(points, style))?.label(&series.name).legend(legend);
+                chart.draw_series(LineSeries::new(points, style))?.label(name).legend(legend);
             }
         }
         chart
@@ -124,7 +136,7 @@ mod tests {
 
     fn chart(points: Vec<(f64, f64)>) -> LineChart {
         let series = vec![Series { name: "one & <two>".into(), points, dashed: false }];
-        LineChart { title: "t".into(), x_label: "x".into(), y_label: "y".into(), series }
+        LineChart { title: "t".into(), x_label: "x".into(), y_label: "y".into(), series, y_limit: 10.0 }
     }
 
     #[test]
@@ -132,7 +144,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("paygo-report-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join("chart.svg");
-        chart(vec![(0.0, 1.0), (1.0, f64::INFINITY), (2.0, 3.0)]).write_svg(&path).expect("drawn");
+        chart(vec![(0.0, 1.0), (1.0, f64::INFINITY), (1.5, 1e9), (2.0, 3.0)]).write_svg(&path).expect("drawn");
         let text = std::fs::read_to_string(&path).expect("written");
         assert!(text.starts_with("<svg") && text.contains("one &amp; &lt;two&gt;") && !text.contains("inf"), "{text}");
         assert!(matches!(chart(vec![(0.0, f64::NAN)]).write_svg(&path), Err(FigureError::Empty)));
