@@ -168,7 +168,7 @@ fn calibrate_answers_from_the_safe_side() {
     assert_eq!(answer["steps_per_epoch"], 334);
     fails(
         &paygo(&["calibrate", "noise", "--epsilon", "0", "--delta", "0", "--steps", "5"]),
-        &["no noise_multiplier between 0.001 and 10000000 meets the target"],
+        &["no noise_multiplier between 0.001 and 10000000 is shown to meet the target"],
     );
 }
 

@@ -127,7 +127,8 @@ fn plot(plan: &Plan, target: Target, path: &Path) -> anyhow::Result<()> {
             Ok((cost, release.count.count("count")?.get()))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let total: u64 = releases.iter().map(|(_, count)| count).sum();
+    let total = releases.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(*count));
+    let total = total.context("the plan has too many steps to draw")?;
     let mut series: Vec<Series> = Vec::new();
     const POINTS: u64 = 60;
     let mut last = 0;

@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use paygo_accounting::convert::{Conversion, zcdp};
 use paygo_accounting::params::{Epsilon, NoiseMultiplier, Rho};
-use paygo_accounting::schedule::Schedule;
+use paygo_accounting::schedule::{MOST_EPOCHS, Schedule};
 use paygo_report::{LineChart, Series};
 use serde_json::json;
 use std::path::PathBuf;
@@ -88,6 +88,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         (None, rate) => match (arguments.kind, rate) {
             (Kind::Uniform, None) => shape(arguments, 0.0)?,
             (Kind::Uniform, Some(_)) => anyhow::bail!("a uniform schedule has no --rate"),
+            // Towards less noise: a step keeps a share of it, the others lose more with a larger rate.
+            (Kind::Step, Some(rate)) => shape(arguments, rate.down())?,
             (_, Some(rate)) => shape(arguments, rate.up())?,
             (_, None) => anyhow::bail!("give --rate, or --epochs to have it found"),
         },
@@ -136,7 +138,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             print(&format!("rate {rate}"))?;
         }
         let (count, spent) = (fits.count, shown_up(fits.spent.get()));
-        print(&format!("{count} epochs spend rho = {spent} of {}; the next would pass it", shown_down(budget.get())))?;
+        let next = if count < MOST_EPOCHS { "the next would pass it" } else { "more are not looked at" };
+        print(&format!("{count} epochs spend rho = {spent} of {}; {next}", shown_down(budget.get())))?;
     }
     Ok(ExitCode::SUCCESS)
 }

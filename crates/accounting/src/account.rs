@@ -59,7 +59,7 @@ pub fn tightest(cost: &Cost, delta: Delta) -> Row {
     gdp_row(cost, Target::Delta(delta), &mut rows);
     if rows.is_empty() {
         let priced = Priced::new(cost);
-        rows.push(priced.row(Conversion::Exact, Target::Delta(delta)));
+        rows.push(priced.row(Conversion::Exact, Target::Delta(delta), None));
         if cost.approximate_steps().is_some() {
             composition_rows(cost, Target::Delta(delta), &mut rows);
         }
@@ -134,10 +134,11 @@ struct Priced<'a> {
 
 impl<'a> Priced<'a> {
     fn new(cost: &'a Cost) -> Self {
-        Self { cost, curve: cost.curve(&Orders::standard()), slack: cost.slack() }
+        Self { cost, curve: cost.curve(&Orders::standard().with(cost.stored_orders())), slack: cost.slack() }
     }
 
-    fn row(&self, conversion: Conversion, target: Target) -> Row {
+    /// One conversion's row. `hint` is an order at which a looser conversion did well: it keeps the rows in order.
+    fn row(&self, conversion: Conversion, target: Target, hint: Option<Order>) -> Row {
         let method = match conversion {
             Conversion::Classic => "renyi-classic",
             Conversion::Cks => "renyi-cks",
@@ -148,19 +149,19 @@ impl<'a> Priced<'a> {
         match target {
             Target::Delta(delta) => {
                 let (epsilon, order) = match after_slack(delta, self.slack) {
-                    Some(rest) => self.epsilon(conversion, rest),
+                    Some(rest) => self.epsilon(conversion, rest, hint),
                     None => (Epsilon::INFINITE, None),
                 };
                 Row { method, epsilon, delta, order, basis }
             }
             Target::Epsilon(epsilon) => {
-                let (delta, order) = self.delta(conversion, epsilon);
+                let (delta, order) = self.delta(conversion, epsilon, hint);
                 Row { method, epsilon, delta: delta + self.slack, order, basis }
             }
         }
     }
 
-    fn epsilon(&self, conversion: Conversion, delta: Delta) -> (Epsilon, Option<Order>) {
+    fn epsilon(&self, conversion: Conversion, delta: Delta, hint: Option<Order>) -> (Epsilon, Option<Order>) {
         let stored = least_epsilon(&self.curve, conversion, delta);
         let log_inverse = -ln(delta.get());
         let near = |order: Order| {
@@ -174,16 +175,13 @@ impl<'a> Priced<'a> {
                 Conversion::Exact => joint_range::epsilon_near(order, value, delta),
             }
         };
-        match self.refine(stored.1, near) {
-            Some(order) => {
-                let refined = conversion.epsilon(order, self.cost.renyi(order), delta);
-                if refined < stored.0 { (refined, Some(order)) } else { stored }
-            }
-            None => stored,
-        }
+        [self.refine(stored.1, near), hint].into_iter().flatten().fold(stored, |best, order| {
+            let bound = conversion.epsilon(order, self.cost.renyi(order), delta);
+            if bound < best.0 { (bound, Some(order)) } else { best }
+        })
     }
 
-    fn delta(&self, conversion: Conversion, epsilon: Epsilon) -> (Delta, Option<Order>) {
+    fn delta(&self, conversion: Conversion, epsilon: Epsilon, hint: Option<Order>) -> (Delta, Option<Order>) {
         let stored = least_delta(&self.curve, conversion, epsilon);
         let near = |order: Order| {
             let (a, value) = (order.get(), self.cost.renyi(order));
@@ -196,13 +194,10 @@ impl<'a> Priced<'a> {
                 }
             }
         };
-        match self.refine(stored.1, near) {
-            Some(order) => {
-                let refined = conversion.delta(order, self.cost.renyi(order), epsilon);
-                if refined < stored.0 { (refined, Some(order)) } else { stored }
-            }
-            None => stored,
-        }
+        [self.refine(stored.1, near), hint].into_iter().flatten().fold(stored, |best, order| {
+            let bound = conversion.delta(order, self.cost.renyi(order), epsilon);
+            if bound < best.0 { (bound, Some(order)) } else { best }
+        })
     }
 
     /// A better order between the neighbours of the best stored one, where the curve has a closed form.
@@ -213,7 +208,10 @@ impl<'a> Priced<'a> {
         let orders = self.curve.orders().as_slice();
         let at = stored.map_or(0, |best| orders.partition_point(|&order| order < best));
         let low = if at == 0 || stored.is_none() { 1e-6 } else { orders[at - 1].get() - 1.0 };
-        let high = orders.get(at + 1).map_or(1e6, |order| order.get() - 1.0);
+        let high = orders.get(at + 1).map_or(1e6, |order| (order.get() - 1.0).min(1e6));
+        if low >= high {
+            return None; // The best order is infinite: a pure guarantee.
+        }
         let at_log = |x: f64| Order::new(1.0 + exp(x)).expect("above 1");
         // ε is flat around its minimum: an order good to 10⁻⁵ gives ε to 10⁻¹⁰.
         let (x, _) = minimize(ln(low), ln(high), 1e-5, |x| near(at_log(x)));
@@ -228,7 +226,12 @@ fn after_slack(delta: Delta, slack: Delta) -> Option<Delta> {
 
 fn renyi_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
     let priced = Priced::new(cost);
-    rows.extend(Conversion::ALL.map(|conversion| priced.row(conversion, target)));
+    let mut hint = None;
+    for conversion in Conversion::ALL {
+        let row = priced.row(conversion, target, hint);
+        hint = row.order;
+        rows.push(row);
+    }
 }
 
 fn zcdp_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {

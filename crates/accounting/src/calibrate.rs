@@ -22,7 +22,7 @@ pub enum Target {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CalibrationError {
     /// No value in range meets the target.
-    #[error("no {parameter} between {least} and {most} meets the target")]
+    #[error("no {parameter} between {least} and {most} is shown to meet the target")]
     Unreachable {
         /// What was sought.
         parameter: &'static str,

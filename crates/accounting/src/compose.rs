@@ -13,8 +13,11 @@ use paygo_numeric::sums::ln_binomial;
 
 /// Losses kept apart by [`optimal`]; more are merged upward.
 const MOST_LOSSES: usize = 1 << 16;
-/// Repetitions of one step beyond which [`optimal`] gives no answer.
-const MOST_REPEATS: u64 = 1 << 20;
+/// Pairs of losses that [`optimal`] looks at, over all steps: about a second's work.
+const MOST_PAIRS: usize = 1 << 27;
+/// Repetitions of one step, and different steps, beyond which [`optimal`] gives no answer.
+const MOST_REPEATS: u64 = 1 << 17;
+const MOST_STEPS: usize = 512;
 
 /// Basic composition: sums of ε and of δ, rounded up (T2). Holds under full adaptivity too.
 #[must_use]
@@ -62,7 +65,8 @@ pub fn advanced(steps: &[ApproximateStep], drift: Drift, slack: Delta) -> (Epsil
 ///
 /// # Tightness
 /// Exact while the different values of `L` number at most 2¹⁶; beyond, losses are merged upward on a grid of that many
-/// cells, which is sound because `(1 − e^{t−L})₊` rises with `L`. `None` beyond 2²⁰ repetitions of one step.
+/// cells (fewer when many different steps meet), which is sound because `(1 − e^{t−L})₊` rises with `L`. `None` beyond 2¹⁷
+/// repetitions of one step or 512 different steps.
 #[must_use]
 pub fn optimal(steps: &[ApproximateStep], total: Epsilon) -> Option<Delta> {
     if total == Epsilon::INFINITE {
@@ -104,11 +108,21 @@ impl OptimalComposition {
     fn new(steps: &[ApproximateStep]) -> Option<Self> {
         let mut atoms = vec![(0.0, 1.0)];
         let mut log_kept = Interval::ZERO;
+        if steps.len() > MOST_STEPS {
+            return None;
+        }
+        let most_pairs = MOST_PAIRS / steps.len().max(1);
         for step in steps {
             if step.count.get() > MOST_REPEATS || step.epsilon == Epsilon::INFINITE {
                 return None;
             }
-            atoms = convolve(&atoms, &binomial_losses(step));
+            let mut losses = binomial_losses(step);
+            if atoms.len() * losses.len() > most_pairs {
+                let cells = most_pairs.isqrt();
+                atoms = merge_upward(atoms.iter().copied(), cells);
+                losses = merge_upward(losses.iter().copied(), cells);
+            }
+            atoms = convolve(&atoms, &losses);
             log_kept = log_kept + (-Interval::point(step.delta.get())).ln_1p() * step.count.to_f64();
         }
         Some(Self { atoms, reveal: (-log_kept.exp_m1()).max(0.0) })
@@ -151,42 +165,40 @@ fn binomial_losses(step: &ApproximateStep) -> Vec<(f64, f64)> {
 
 /// The law of a sum of independent losses; close losses are merged upward when there are too many.
 fn convolve(left: &[(f64, f64)], right: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let (least, most) = (add_up(left[0].0, right[0].0), add_up(left[left.len() - 1].0, right[right.len() - 1].0));
     let pairs = || left.iter().flat_map(|&(a, p)| right.iter().map(move |&(b, q)| (add_up(a, b), mul_up(p, q))));
-    if left.len() * right.len() <= MOST_LOSSES {
-        let mut sums: Vec<(f64, f64)> = pairs().collect();
-        sums.sort_by(|a, b| a.0.total_cmp(&b.0));
-        sums.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
-            if same {
-                kept.1 = add_up(kept.1, next.1);
-            }
-            same
-        });
-        return sums;
+    if left.len() * right.len() > MOST_LOSSES {
+        return merge_upward(pairs(), MOST_LOSSES);
     }
-    // ROUNDING: up. A loss goes to the first grid point at or above it.
-    #[expect(clippy::cast_precision_loss, reason = "2^16")]
-    let cells = (MOST_LOSSES - 1) as f64;
-    let width = (most - least) / cells * (1.0 + 4.0 * f64::EPSILON);
-    let grid: Vec<f64> = {
-        let mut points = Vec::with_capacity(MOST_LOSSES + 1);
-        let mut k = 0.0;
-        while k <= cells {
-            points.push(least + k * width);
-            k += 1.0;
+    let mut sums: Vec<(f64, f64)> = pairs().collect();
+    sums.sort_by(|a, b| a.0.total_cmp(&b.0));
+    sums.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 = add_up(kept.1, next.1);
         }
-        points.push(most.max(least + cells * width).next_up());
-        points
-    };
+        same
+    });
+    sums
+}
+
+/// At most `cells` atoms on an even grid: each loss goes to the first grid point at or above it.
+fn merge_upward(atoms: impl Iterator<Item = (f64, f64)> + Clone, cells: usize) -> Vec<(f64, f64)> {
+    let losses = || atoms.clone().map(|(loss, _)| loss);
+    let (least, most) = (losses().fold(f64::INFINITY, f64::min), losses().fold(f64::NEG_INFINITY, f64::max));
+    #[expect(clippy::cast_precision_loss, reason = "at most 2^16")]
+    let width = (most - least) / (cells.max(3) - 2) as f64 * (1.0 + 4.0 * f64::EPSILON);
+    #[expect(clippy::cast_precision_loss, reason = "at most 2^16")]
+    let mut grid: Vec<f64> = (0..cells.max(3) - 1).map(|k| least + k as f64 * width).collect();
+    grid.push(f64::max(most, grid[grid.len() - 1]).next_up());
     let mut masses = vec![0.0; grid.len()];
-    for (loss, probability) in pairs() {
+    for (loss, probability) in atoms {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "between 0 and the number of cells"
         )]
         let mut cell = (((loss - least) / width).floor().max(0.0) as usize).min(grid.len() - 1);
+        // ROUNDING: up.
         while grid[cell] < loss {
             cell += 1;
         }

@@ -142,6 +142,14 @@ impl Cost {
         })
     }
 
+    /// Orders that matter to this cost in particular: those of explicit curves, and ∞, where pure mechanisms are priced
+    /// by their ε.
+    pub(crate) fn stored_orders(&self) -> Vec<Order> {
+        let mut orders = vec![Order::new(f64::INFINITY).expect("an order")];
+        bag_orders(&self.parts, &mut orders);
+        orders
+    }
+
     /// ρ in zCDP: the sum, rounded up; `None` when a mechanism has none.
     #[must_use]
     pub fn rho(&self) -> Option<Rho> {
@@ -261,6 +269,16 @@ fn bag_renyi_at(parts: &[Part], orders: &[Order]) -> Vec<f64> {
         }
     }
     total
+}
+
+fn bag_orders(parts: &[Part], orders: &mut Vec<Order>) {
+    for part in parts {
+        match &part.of {
+            Unit::Single(Single::Renyi(curve)) => orders.extend(curve.orders().as_slice()),
+            Unit::Single(_) => {}
+            Unit::Parallel(groups) => groups.iter().for_each(|group| bag_orders(group, orders)),
+        }
+    }
 }
 
 fn bag_rho(parts: &[Part]) -> Option<f64> {

@@ -44,6 +44,15 @@ impl Orders {
         Self(all.map(|order| Order::new(order).expect("above 1")).collect())
     }
 
+    /// These and others, in order.
+    #[must_use]
+    pub(crate) fn with(mut self, others: impl IntoIterator<Item = Order>) -> Self {
+        self.0.extend(others);
+        self.0.sort_by(|a, b| a.get().total_cmp(&b.get()));
+        self.0.dedup();
+        self
+    }
+
     /// The orders.
     #[must_use]
     pub fn as_slice(&self) -> &[Order] {

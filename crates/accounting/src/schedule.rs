@@ -9,7 +9,7 @@ use paygo_numeric::rounding::add_up;
 use paygo_numeric::search::first_true;
 
 /// Epochs beyond which no schedule is followed.
-const MOST_EPOCHS: u64 = 10_000_000;
+pub const MOST_EPOCHS: u64 = 10_000_000;
 
 /// How the noise multiplier changes from epoch to epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]

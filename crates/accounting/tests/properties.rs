@@ -226,6 +226,88 @@ proptest! {
     }
 }
 
+/// A lower bound on the sampled Gaussian's divergence, `α/(2s²) + α·ln q/(α−1)`: `(1+w)^α ≥ (qΛ)^α`. Once broken for small
+/// noise and orders below 2, where a scale far above the truth drowned the sum in underflow.
+#[test]
+fn small_noise_and_orders_below_two_stay_above_the_last_term() {
+    for i in 0..60 {
+        let s = 0.02 + 0.001 * f64::from(i);
+        for j in 1..50 {
+            let a = 1.0 + 0.02 * f64::from(j);
+            for q in [1e-9f64, 1e-6, 1e-3, 0.01, 0.5, 0.99] {
+                let floor = a / (2.0 * s * s) + a * q.ln() / (a - 1.0);
+                let ours = [sampled(q, s).renyi(order(a)), sampled(q, s).renyi_at(&[order(a)])[0]];
+                assert!(
+                    ours.iter().all(|&ours| ours >= floor * (1.0 - 1e-12)),
+                    "q {q} s {s} α {a}: {ours:?} < {floor}"
+                );
+            }
+        }
+    }
+    // One step against its exact profile, where the reported ε was once a thousandth of the truth.
+    for (q, s, d) in
+        [(0.01, 0.04, 1e-4), (0.001, 0.04, 5e-4), (0.5, 0.04, 0.005), (0.001, 0.045, 1e-5), (0.02, 0.3, 1e-6)]
+    {
+        let cost =
+            Cost::of(&single(Single::PoissonSampledGaussian(sampled(q, s))), Neighbors::AddRemove).expect("cost");
+        let epsilon = tightest(&cost, del(d)).epsilon;
+        let truth = gaussian::sampled_delta(SamplingProbability::new(q).expect("q"), noise(s), epsilon);
+        assert!(truth.removed.get() <= d * (1.0 + 1e-9), "q {q} s {s}: ε {epsilon} has δ {}", truth.removed);
+    }
+}
+
+#[test]
+fn every_conversion_is_no_looser_than_the_one_before_it_in_the_rows_too() {
+    let costs = [
+        Cost::of(&single(Single::Gaussian(Gaussian { noise_multiplier: noise(1.0) })), Neighbors::AddRemove)
+            .and_then(|c| c.repeat(1000)),
+        Cost::of(&single(Single::PoissonSampledGaussian(sampled(0.1, 0.3))), Neighbors::AddRemove)
+            .and_then(|c| c.repeat(10_000)),
+        Cost::of(&single(Single::PoissonSampledGaussian(sampled(0.1, 1.0))), Neighbors::AddRemove),
+    ];
+    for cost in costs.map(|cost| cost.expect("cost")) {
+        for question in [Target::Delta(del(1e-5)), Target::Epsilon(eps(1.0))] {
+            let rows = rows(&cost, question);
+            let renyi: Vec<_> = rows.iter().filter(|row| row.method.starts_with("renyi-")).collect();
+            for pair in renyi.windows(2) {
+                assert!(pair[1].epsilon <= pair[0].epsilon && pair[1].delta <= pair[0].delta, "{pair:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn explicit_curves_are_asked_at_their_own_orders() {
+    let of = |orders: &[f64], values: &[f64]| {
+        let curve = RenyiCurve::new(Orders::from_f64(orders).expect("orders"), values.to_vec()).expect("curve");
+        tightest(&Cost::of(&single(Single::Renyi(curve)), Neighbors::AddRemove).expect("cost"), del(1e-5)).epsilon.get()
+    };
+    assert!(of(&[1.1], &[0.5]) < 200.0);
+    assert!(of(&[f64::INFINITY], &[0.5]) <= 0.5);
+    assert_eq!(Conversion::Exact.epsilon(order(f64::INFINITY), 1.0, Delta::ZERO), eps(1.0));
+    assert_eq!(Conversion::Lemma1.budget(order(f64::INFINITY), eps(1.0), Delta::ZERO), 1.0);
+}
+
+#[test]
+fn gaussian_epsilon_is_tight_for_tiny_mu_and_finite_near_the_top() {
+    let tiny = gaussian::epsilon(Mu::new(1e-7).expect("mu"), del(1e-10)).get();
+    assert!((2.71e-7..2.73e-7).contains(&tiny), "{tiny}");
+    // δ a hair below δ(0) = 0.38292492254802624…: ε is a hair above 0, not infinite.
+    let top = gaussian::epsilon(Mu::new(1.0).expect("mu"), del(0.382_924_922_548_022_4)).get();
+    assert!(top < 1e-6, "{top}");
+}
+
+#[test]
+fn optimal_composition_of_many_steps_ends() {
+    let steps = [(0.001, 100_000), (0.002, 100_000), (0.003, 50_000)].map(|(e, n)| {
+        Cost::of(&single(Single::Pure(eps(e))), Neighbors::AddRemove).and_then(|cost| cost.repeat(n)).expect("cost")
+    });
+    let cost = steps[0].and(&steps[1]).and_then(|cost| cost.and(&steps[2])).expect("cost");
+    let rows = rows(&cost, Target::Delta(del(1e-6)));
+    let of = |method: &str| rows.iter().find(|row| row.method == method).expect("a row").epsilon.get();
+    assert!(of("optimal") <= of("advanced-tanh") && of("optimal") >= 0.5 * of("zcdp-exact"), "{rows:?}");
+}
+
 #[test]
 fn orders_beyond_every_curve_and_infinite_orders() {
     for one in add_remove_zoo() {

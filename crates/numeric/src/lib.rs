@@ -10,6 +10,7 @@
 //! | [`interval`] | [`Interval`]: a pair of doubles that encloses the real value, through any formula |
 //! | [`excess`] | `(1+w)^a − 1 − a·w` and its relatives, free of cancellation: the kernel of every Rényi moment |
 //! | [`normal`] | `erfc`, `log_erfc`, the normal tail, its logarithm, Mills' ratio, the quantile |
+//! | [`fft`] | a Fourier transform with an error bound known beforehand |
 //! | [`sums`] | log-sum-exp, log-diff-exp, log-binomials |
 //! | [`search`] | minima of convex functions and roots of monotone ones, each with a certificate |
 //! | [`decimal`] | decimal text to the nearest double on the named side |
@@ -21,6 +22,7 @@
 pub mod decimal;
 pub mod elementary;
 pub mod excess;
+pub mod fft;
 pub mod interval;
 pub mod normal;
 pub mod rounding;

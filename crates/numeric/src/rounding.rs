@@ -60,8 +60,9 @@ pub fn mul_down(a: f64, b: f64) -> f64 {
 #[must_use]
 pub fn div_up(a: f64, b: f64) -> f64 {
     if a == 0.0 || b.is_infinite() {
-        // A finite number over "some larger real number": between 0 and the smallest double of its sign.
-        return if a == 0.0 || (a > 0.0) != (b > 0.0) { 0.0 } else { f64::from_bits(1) };
+        // Over "some larger real number": between 0 and the smallest double of its sign, or anything of that sign.
+        let most = if a.is_infinite() { f64::INFINITY } else { f64::from_bits(1) };
+        return if a == 0.0 || (a > 0.0) != (b > 0.0) { 0.0 } else { most };
     }
     let quotient = a / b;
     if quotient.abs() < RESIDUAL_SAFE || a.abs() < RESIDUAL_SAFE {
@@ -175,5 +176,7 @@ mod tests {
         assert!(add_up(f64::NAN, 1.0).is_nan());
         assert_eq!(div_up(1.0, f64::INFINITY), f64::from_bits(1));
         assert_eq!(div_down(1.0, f64::INFINITY), 0.0);
+        assert_eq!(div_up(f64::INFINITY, f64::INFINITY), f64::INFINITY);
+        assert_eq!(div_down(f64::INFINITY, f64::INFINITY), 0.0);
     }
 }

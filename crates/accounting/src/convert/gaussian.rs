@@ -42,17 +42,18 @@ pub fn epsilon(mu: Mu, target: Delta) -> Epsilon {
     }
     // δ < e^{−a²/2}: a bracket. Search in ln δ, then move up until the enclosure agrees.
     let (m, d) = (mu.get(), target.get());
-    let most = m * ((-2.0 * ln(d)).sqrt() + 0.5 * m) + 1.0;
+    let most = m * ((-2.0 * ln(d)).sqrt() + 0.5 * m) * 1.01;
     let found = root(0.0, most, |e| ln(d) - ln_profile(m, e));
     let mut bump = 2f64.powi(-47);
     while bump < 1.0 {
-        let candidate = Epsilon::from_upper_bound(found * (1.0 + bump) + f64::MIN_POSITIVE);
+        let candidate = Epsilon::from_upper_bound(found + bump * (found + 1e-6 * m) + f64::MIN_POSITIVE);
         if delta(mu, candidate) <= target {
             return candidate;
         }
         bump *= 8.0;
     }
-    Epsilon::INFINITE
+    let most = Epsilon::from_upper_bound(most);
+    if delta(mu, most) <= target { most } else { Epsilon::INFINITE }
 }
 
 /// The largest μ for which μ-GDP gives (ε, δ)-DP, rounded down: the budget of a GDP filter. Zero for δ = 0.

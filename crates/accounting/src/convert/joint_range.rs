@@ -26,7 +26,7 @@ use paygo_numeric::sums::{log_add_exp, log_sum_exp};
 /// γ*(α, ε, δ) rounded down: every mechanism with `D_α ≤ γ*` is (ε, δ)-DP, and for larger γ some are not.
 ///
 /// # Tightness
-/// Within 10⁻¹⁰ of the truth, relatively. Optimal for one direction; a mechanism bounded in both may in rare corners
+/// Within 10⁻¹⁰ of the truth, relatively, for α ≥ 1.1 and γ* ≥ 10⁻¹²; looser, never larger, beyond. Optimal for one direction; a mechanism bounded in both may in rare corners
 /// (ε near 0, δ above 0.02) satisfy a little more.
 #[must_use]
 pub fn largest_divergence(order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
@@ -67,7 +67,8 @@ pub(crate) fn epsilon(order: Order, value: f64, delta: Delta, upper: Epsilon) ->
 pub(crate) fn epsilon_near(order: Order, value: f64, delta: Delta) -> f64 {
     let (a, d) = (order.get(), delta.get());
     let upper = super::Conversion::Lemma1.epsilon(order, value, delta).get();
-    if d == 0.0 || a * d >= 1.0 || a == f64::INFINITY || upper == 0.0 || upper == f64::INFINITY {
+    // Beyond 690, e^{−ε} leaves the doubles; CKS is exact there to many digits.
+    if d == 0.0 || a * d >= 1.0 || a == f64::INFINITY || upper == 0.0 || upper > 690.0 {
         return upper;
     }
     solve_epsilon(a, value, d, upper).0

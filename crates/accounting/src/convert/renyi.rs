@@ -166,6 +166,9 @@ fn cks_budget(order: Order, epsilon: Epsilon, delta: Delta) -> Interval {
 }
 
 fn lemma1_epsilon(order: Order, value: f64, delta: Delta) -> f64 {
+    if order.get() == f64::INFINITY && delta == Delta::ZERO {
+        return value;
+    }
     let (a, d) = (Interval::point(order.get()), Interval::point(delta.get()));
     let product = a * d;
     if product.lo() >= 1.0 {
@@ -203,6 +206,9 @@ fn lemma1_delta(order: Order, value: f64, epsilon: Epsilon) -> f64 {
 }
 
 fn lemma1_budget(order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
+    if order.get() == f64::INFINITY && delta == Delta::ZERO {
+        return epsilon.get();
+    }
     let (a, e, d) = (Interval::point(order.get()), Interval::point(epsilon.get()), Interval::point(delta.get()));
     let product = a * d;
     if product.lo() >= 1.0 {

@@ -193,7 +193,7 @@ fn log_excess_estimate(q: f64, s: f64, a: f64) -> f64 {
     let spread = 1.0 / (s * s);
     let small = ln(0.5 * a * (a - 1.0)) + 2.0 * ln(q) + if spread > 30.0 { spread } else { ln(exp_m1(spread)) };
     let large = a * ln(q) + 0.5 * a * (a - 1.0) * spread;
-    if a < 2.0 { small.min(spread + 2.0 * ln(q)) } else { small.max(large) }
+    if a < 2.0 { small.min(large) } else { small.max(large) }
 }
 
 /// A guess at the number of nodes of the trapezoidal rule.
@@ -312,11 +312,15 @@ fn trapezoid(q: f64, s: f64, orders: &[f64]) -> Option<Vec<f64>> {
     let sums = rule.integrate(
         &scales,
         |i, w, l, log_density| {
+            // One exponential carries all that is large, so that nothing underflows beside it.
             let b = orders[i] - 1.0;
             let x = b * l;
-            if x > 300.0 {
-                // (1+w)^α − 1 − αw < (1+w)^α, and less than 10⁻¹⁰⁰ below it.
+            if x > 50.0 {
+                // (1+w)^α − 1 − αw < (1+w)^α, and less than 10⁻¹⁵ below it.
                 exp(orders[i] * l + log_density)
+            } else if l > 1.0 {
+                // 1+w = e^l, and K(w) = e^l·E(−l).
+                exp(log_density + l) * (exp_excess(x) + b * exp_excess(-l))
             } else {
                 exp(log_density) * ((1.0 + w) * exp_excess(x) + b * entropy_excess(w))
             }
@@ -395,7 +399,8 @@ impl Rule {
                         div_up(add_up(sum, mul_up(error, modulus)), 1.0 - 2.0 * error)
                     })
                     .collect();
-                if bounds.iter().zip(&sums).all(|(bound, sum)| bound - sum <= 1e-11 * sum) {
+                // A scale far above the truth would drown the sum in underflow: 10⁻²⁶⁰ leaves e^80 of room.
+                if bounds.iter().zip(&sums).all(|(bound, sum)| bound - sum <= 1e-11 * sum && *sum > 1e-260) {
                     return Some(bounds);
                 }
             }
