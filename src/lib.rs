@@ -1,11 +1,10 @@
 //! paygo: pay-as-you-go differential privacy, the library's front door.
 //!
 //! ```
-//! use paygo::accounting::{account, cost::Cost, mechanism::{Gaussian, Mechanism, Single}};
-//! use paygo::accounting::params::{Delta, Neighbors, NoiseMultiplier};
+//! use paygo::accounting::{account, cost::Cost, mechanism::Mechanism};
+//! use paygo::accounting::params::{Delta, Neighbors};
 //!
-//! let noise_multiplier = NoiseMultiplier::new(20.0)?;
-//! let step = Mechanism::Single(Single::Gaussian(Gaussian { noise_multiplier }));
+//! let step = Mechanism::gaussian(20.0)?;
 //! let cost = Cost::of(&step, Neighbors::AddRemove)?.repeat(1000)?;
 //! let best = account::tightest(&cost, Delta::new(1e-5)?);
 //! assert_eq!(best.method, "gdp-exact");

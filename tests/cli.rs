@@ -136,8 +136,10 @@ fn calibrate_answers_from_the_safe_side() {
     assert!(answer["next"]["epsilon"].as_f64().expect("a number") > 3.0);
     assert!(answer["noise_multiplier"].as_f64() > answer["next"]["noise_multiplier"].as_f64());
     assert_eq!(answer["delta"], 1e-5);
+    let answer200 = json(&paygo(&["calibrate", "noise", "--rho", "0.5", "--steps", "1e2", "--json"]));
+    assert_eq!(answer200["noise_multiplier"], 10.0);
     let answer = json(&paygo(&["calibrate", "steps", "--rho", "1", "--noise-multiplier", "10", "--json"]));
-    assert_eq!(answer["steps"], 199, "1/200 rounded up fits 199 times into 1");
+    assert_eq!(answer["steps"], 200, "200/(2·10²) is 1, exactly");
     let answer = json(&paygo(&[
         "calibrate",
         "epochs",
@@ -178,6 +180,24 @@ fn schedule_answers() {
         json(&paygo(&["schedule", "exponential", "--initial", "10", "--rate", "0.01", "--rho", "0.78125", "--json"]));
     assert_eq!(answer["epochs"], 71);
     assert_eq!(answer["noise_multipliers"].as_array().expect("a list").len(), 71);
+    let answer = json(&paygo(&["schedule", "uniform", "--initial", "10", "--rho", "0.5", "--json"]));
+    assert_eq!(answer["epochs"], 100);
+    // A step's rate is read towards less noise: at exactly 0.59 five epochs pass this budget by a hair.
+    let budget = "0.519693740719505914427145398803986608982086181640625";
+    let answer = json(&paygo(&[
+        "schedule",
+        "step",
+        "--initial",
+        "10",
+        "--rate",
+        "0.59",
+        "--period",
+        "1",
+        "--rho",
+        budget,
+        "--json",
+    ]));
+    assert_eq!(answer["epochs"], 4);
     let answer = json(&paygo(&[
         "schedule",
         "polynomial",
@@ -236,7 +256,14 @@ fn bad_input_is_a_message_and_exit_2() {
     let plan = |text: &str| with_input(&["account", "-", "--delta", "1e-5"], text);
     fails(&plan("releases = 3"), &["releases"]);
     fails(&plan("releases = []"), &["releases is empty"]);
-    fails(&plan("not toml at all ]["), &["plan -"]);
+    fails(&plan("privacy_unit = \" \"\n[[releases]]\nmechanism = { pure = { epsilon = 1 } }"), &["privacy_unit"]);
+    fails(
+        &plan(
+            "[[releases]]\nmechanism = { pure = { epsilon = 1 } }\n[[releases]]\nmechanism = { pure = { epsilon = -1 } }",
+        ),
+        &["releases[1]: epsilon = -1"],
+    );
+    fails(&plan("not toml at all ]["), &["plan on standard input"]);
     fails(&plan("{\"releases\": ["), &["EOF"]);
     fails(
         &plan("[[releases]]\nmechanism = { gaussian = { noise_multiplier = nan } }"),
@@ -268,7 +295,10 @@ fn bad_input_is_a_message_and_exit_2() {
         (vec!["convert", "--zcdp", "x", "--delta", "1e-5"], vec!["a decimal number"]),
         (vec!["convert", "--gdp", "1"], vec!["--delta", "--epsilon"]),
         (vec!["convert"], vec!["hint:"]),
-        (vec!["calibrate", "noise", "--epsilon", "1", "--delta", "1e-5", "--steps", "0"], vec!["count = 0"]),
+        (
+            vec!["calibrate", "noise", "--epsilon", "1", "--delta", "1e-5", "--steps", "0"],
+            vec!["an integer from 1 to 2^53"],
+        ),
         (
             vec!["calibrate", "steps", "--epsilon", "1", "--delta", "1e-5", "--noise-multiplier", "-2"],
             vec!["noise_multiplier = -2"],
@@ -288,6 +318,22 @@ fn bad_input_is_a_message_and_exit_2() {
             ],
             vec!["sampling_probability = 2"],
         ),
+        (vec!["calibrate", "noise", "--steps", "10"], vec!["--epsilon and --delta, or --rho"]),
+        (
+            vec!["calibrate", "noise", "--rho", "1", "--steps", "10", "--sampling-probability", "0.1"],
+            vec!["zCDP is not amplified"],
+        ),
+        (
+            vec!["calibrate", "steps", "--epsilon", "0.1", "--delta", "1e-5", "--noise-multiplier", "1"],
+            vec!["not even one step"],
+        ),
+        (
+            vec!["calibrate", "epochs", "--rho", "1", "--noise-multiplier", "1"],
+            vec!["--sampling-probability, or --batches"],
+        ),
+        (vec!["schedule", "uniform", "--initial", "8", "--epochs", "5", "--rho", "1"], vec!["no rate to find"]),
+        (vec!["schedule", "uniform", "--initial", "8"], vec!["--rho, or --epsilon and --delta"]),
+        (vec!["account", PLAN, "--plot", "x.png"], vec![".svg"]),
         (vec!["frobnicate"], vec!["unrecognized subcommand"]),
     ] {
         fails(&paygo(&arguments), &parts);

@@ -86,7 +86,7 @@ fn cited_theory_exists() {
                         .unwrap_or("")
                         .trim_end_matches(char::is_alphabetic);
                     if let Ok(number) = digits.parse::<u32>() {
-                        let heading = [format!("### {number}."), format!("\n{number} ")];
+                        let heading = [format!("### T{number}. "), format!("**T{number}** ")];
                         assert!(heading.iter().any(|h| theory.contains(h)), "{}: T{number}", path.display());
                         cited += 1;
                     }
@@ -95,4 +95,25 @@ fn cited_theory_exists() {
         }
     }
     assert!(cited > 20, "only {cited} citations found");
+}
+
+/// Every relative link in a document leads to a file.
+#[test]
+fn links_lead_somewhere() {
+    let mut checked = 0;
+    for document in
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/methods.md", "docs/theory.md"]
+    {
+        let path = root().join(document);
+        let text = std::fs::read_to_string(&path).expect(document);
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target) {
+            if target.contains("://") || target.contains(' ') || target.starts_with('#') {
+                continue;
+            }
+            let file = target.split('#').next().expect("a part");
+            assert!(path.parent().expect("a folder").join(file).exists(), "{document}: {target}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 6, "only {checked} links found");
 }

@@ -1,13 +1,12 @@
 //! `paygo account`: the price of a plan by every method that applies.
 
-use super::arguments::TargetArguments;
+use super::arguments::{TargetArguments, svg_path};
 use super::output::{json_number, print, print_json, shown_up, table};
 use anyhow::Context;
 use clap::Args;
-use paygo_accounting::account::{Row, Target, rows, tightest};
+use paygo_accounting::account::{Row, Target, best_proved, rows, tightest};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::guarantee::Basis;
-use paygo_accounting::mechanism::Mechanism;
 use paygo_accounting::params::{Delta, Epsilon, Neighbors};
 use paygo_accounting::wire::Plan;
 use paygo_report::{LineChart, Series};
@@ -17,6 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Args)]
+#[command(
+    after_help = "Examples:\n  paygo account examples/dp-sgd.toml\n  paygo account examples/survey.toml --delta 1e-8 --json\n  echo '{\"releases\": [{\"count\": 100, \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}]}' | paygo account - --delta 1e-5\ndocs/methods.md lists the words of a plan and what each method means."
+)]
 pub(crate) struct Arguments {
     /// A plan in TOML or JSON; - reads it from standard input
     plan: PathBuf,
@@ -26,7 +28,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     /// Draw epsilon against steps, method beside method
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = svg_path)]
     plot: Option<PathBuf>,
 }
 
@@ -36,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(target) => target,
         None => plan_target(&plan)?,
     };
-    let cost = plan.cost().with_context(|| format!("plan {}", arguments.plan.display()))?;
+    let cost = plan.cost().with_context(|| name(&arguments.plan))?;
     let rows = rows(&cost, target);
     if let Some(path) = &arguments.plot {
         plot(&plan, target, path)?;
@@ -46,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             "neighbors": cost.neighbors().word(),
             "privacy_unit": plan.privacy_unit,
             "rows": rows.iter().map(row_json).collect::<Vec<_>>(),
+            "best": best_proved(&rows).map(row_json),
         }))?;
     } else {
         print(&report(&plan, &cost, &rows))?;
@@ -67,12 +70,17 @@ fn row_json(row: &Row) -> serde_json::Value {
 fn read_plan(path: &Path) -> anyhow::Result<Plan> {
     let text = if path == Path::new("-") {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("plan on standard input")?;
+        std::io::stdin().read_to_string(&mut text).with_context(|| name(path))?;
         text
     } else {
-        std::fs::read_to_string(path).with_context(|| format!("plan {}", path.display()))?
+        std::fs::read_to_string(path).with_context(|| name(path))?
     };
-    parse_plan(&text).with_context(|| format!("plan {}", path.display()))
+    parse_plan(&text).with_context(|| name(path))
+}
+
+/// The plan, in a message.
+fn name(path: &Path) -> String {
+    if path == Path::new("-") { "plan on standard input".to_owned() } else { format!("plan {}", path.display()) }
 }
 
 pub(crate) fn parse_plan(text: &str) -> anyhow::Result<Plan> {
@@ -101,12 +109,28 @@ pub(crate) fn report(plan: &Plan, cost: &Cost, rows: &[Row]) -> String {
             row.method.to_owned(),
             shown_up(row.epsilon.get()),
             shown_up(row.delta.get()),
-            row.order.map_or_else(|| "-".to_owned(), |order| format!("{:.4}", order.get())),
+            row.order.filter(|_| row.epsilon < Epsilon::INFINITE).map_or_else(|| "-".to_owned(), |o| shown_up(o.get())),
             row.basis.word().to_owned(),
         ]
     });
     let mut text = format!("protects one {} under {} neighbors\n", plan.privacy_unit, cost.neighbors());
     text += &table(&["method", "epsilon", "delta", "order", "basis"], cells);
+    if let Some(best) = best_proved(rows).filter(|best| best.epsilon < Epsilon::INFINITE) {
+        let (epsilon, delta) = (shown_up(best.epsilon.get()), shown_up(best.delta.get()));
+        let basis = best.basis.word();
+        text += &format!(
+            "\nbest proved: epsilon {epsilon} at delta {delta} by {} ({basis}); last digits rounded up",
+            best.method
+        );
+    }
+    let (slack, most) =
+        (cost.slack(), rows.iter().map(|row| row.delta).fold(Delta::ZERO, |a, b| if b > a { b } else { a }));
+    if slack > Delta::ZERO && slack >= most {
+        text += &format!(
+            "\nnote: the releases' own delta, {}, leaves nothing of the delta asked for",
+            shown_up(slack.get())
+        );
+    }
     for basis in [Basis::FullyAdaptive, Basis::FixedInAdvance, Basis::Estimate, Basis::Lower] {
         if rows.iter().any(|row| row.basis == basis) {
             text += &format!("\n{}: {}", basis.word(), basis.allows());
@@ -119,14 +143,8 @@ pub(crate) fn report(plan: &Plan, cost: &Cost, rows: &[Row]) -> String {
 fn plot(plan: &Plan, target: Target, path: &Path) -> anyhow::Result<()> {
     let Target::Delta(delta) = target else { anyhow::bail!("--plot draws epsilon; give --delta") };
     let neighbors: Neighbors = plan.neighbors.into();
-    let releases = plan
-        .releases
-        .iter()
-        .map(|release| {
-            let cost = Cost::of(&Mechanism::try_from(&release.mechanism)?, neighbors)?;
-            Ok((cost, release.count.count("count")?.get()))
-        })
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    let releases: Vec<(Cost, u64)> =
+        plan.release_costs()?.into_iter().map(|(cost, count)| (cost, count.get())).collect();
     let total = releases.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(*count));
     let total = total.context("the plan has too many steps to draw")?;
     let mut series: Vec<Series> = Vec::new();

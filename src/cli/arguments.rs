@@ -3,8 +3,10 @@
 use anyhow::Context;
 use clap::Args;
 use paygo_accounting::account::Target;
-use paygo_accounting::params::{Delta, Epsilon, OutOfDomain};
+use paygo_accounting::params::{Count, Delta, Epsilon, OutOfDomain};
+use paygo_accounting::wire::Number;
 use paygo_numeric::decimal::{parse_down, parse_nearest, parse_up};
+use std::path::PathBuf;
 
 /// A decimal number as it was typed.
 #[derive(Clone, Debug)]
@@ -52,6 +54,30 @@ impl Decimal {
     }
 }
 
+/// A count as it was typed: an integer, or a decimal number that is one, such as 1e4.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CountArgument(pub(crate) Count);
+
+impl std::str::FromStr for CountArgument {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match Number::Decimal(text.to_owned()).count("count") {
+            Ok(count) => Ok(Self(count)),
+            Err(_) => Err("expected an integer from 1 to 2^53, such as 10000 or 1e4".to_owned()),
+        }
+    }
+}
+
+/// A path to which a picture is written.
+pub(crate) fn svg_path(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) {
+        Ok(path)
+    } else {
+        Err("pictures are written as SVG; expected a name that ends in .svg".to_owned())
+    }
+}
+
 /// Which of ε and δ is given.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TargetArguments {
@@ -65,7 +91,7 @@ pub(crate) struct TargetArguments {
 
 /// δ of a question: 0 is allowed (pure DP), 1 promises nothing and is refused.
 pub(crate) fn delta(text: &Decimal) -> anyhow::Result<Delta> {
-    let delta = text.down_as(Delta::new)?;
+    let delta = Delta::new(text.down()).unwrap_or(Delta::ONE);
     anyhow::ensure!(delta < Delta::ONE, "delta = {} is outside its domain; expected 0 <= delta < 1", text.0);
     Ok(delta)
 }

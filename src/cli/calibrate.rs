@@ -1,7 +1,7 @@
 //! `paygo calibrate`: the least noise, most steps, largest sampling probability or most epochs for a target.
 
-use super::arguments::{Decimal, delta};
-use super::output::{json_number, print, print_json, shown_up};
+use super::arguments::{CountArgument, Decimal, delta};
+use super::output::{json_number, print, print_json, shown_fine};
 use clap::{Args, Subcommand};
 use paygo_accounting::calibrate::{
     Calibrated, CalibratedCount, CalibrationError, Price, Target, largest_sampling_probability, least_noise,
@@ -14,6 +14,9 @@ use serde_json::{Map, Value};
 use std::process::ExitCode;
 
 #[derive(Args)]
+#[command(
+    after_help = "Examples:\n  paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 --sampling-probability 0.0042667\n  paygo calibrate noise --epsilon 1 --delta 1e-6 --steps 100\n  paygo calibrate steps --epsilon 3 --delta 1e-5 --noise-multiplier 1.1 --sampling-probability 0.01\n  paygo calibrate epochs --epsilon 3 --delta 1e-5 --noise-multiplier 6 --batches 100\nNeighbors differ by one record more or less. The answers are prices of plans fixed in advance, unless the method is gdp-exact."
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -27,7 +30,7 @@ enum What {
         target: TargetArguments,
         /// How many noisy sums
         #[arg(long)]
-        steps: u64,
+        steps: CountArgument,
         /// Each on a Poisson sample with this probability
         #[arg(long, allow_hyphen_values = true)]
         sampling_probability: Option<Decimal>,
@@ -58,7 +61,7 @@ enum What {
         noise_multiplier: Decimal,
         /// How many noisy sums
         #[arg(long)]
-        steps: u64,
+        steps: CountArgument,
         /// Answer in JSON
         #[arg(long)]
         json: bool,
@@ -71,11 +74,11 @@ enum What {
         #[arg(long, allow_hyphen_values = true)]
         noise_multiplier: Decimal,
         /// Poisson sampling probability; an epoch has 1/q batches, rounded up
-        #[arg(long, allow_hyphen_values = true, required_unless_present = "batches", conflicts_with = "batches")]
+        #[arg(long, allow_hyphen_values = true, conflicts_with = "batches")]
         sampling_probability: Option<Decimal>,
         /// Public number of batches per epoch; each record goes to one by its own fair coin
         #[arg(long)]
-        batches: Option<u64>,
+        batches: Option<CountArgument>,
         /// Answer in JSON
         #[arg(long)]
         json: bool,
@@ -86,10 +89,10 @@ enum What {
 #[derive(Args, Clone, Debug)]
 struct TargetArguments {
     /// Target epsilon, with --delta
-    #[arg(long, allow_hyphen_values = true, requires = "delta", required_unless_present = "rho")]
+    #[arg(long, allow_hyphen_values = true)]
     epsilon: Option<Decimal>,
     /// Target delta, with --epsilon
-    #[arg(long, allow_hyphen_values = true, requires = "epsilon")]
+    #[arg(long, allow_hyphen_values = true)]
     delta: Option<Decimal>,
     /// Target rho of zCDP, instead
     #[arg(long, allow_hyphen_values = true, conflicts_with_all = ["epsilon", "delta"])]
@@ -101,13 +104,13 @@ impl TargetArguments {
         match (&self.epsilon, &self.delta, &self.rho) {
             (Some(epsilon), Some(text), None) => Ok(Target::EpsilonDelta(epsilon.down_as(Epsilon::new)?, delta(text)?)),
             (None, None, Some(rho)) => Ok(Target::Rho(rho.down_as(Rho::new)?)),
-            _ => anyhow::bail!("give --epsilon with --delta, or --rho"),
+            _ => anyhow::bail!("give the target: --epsilon and --delta, or --rho"),
         }
     }
 }
 
 /// One step: Gaussian noise, on a Poisson sample if a probability is given.
-pub(crate) fn step(noise: f64, probability: Option<f64>) -> Result<Cost, CalibrationError> {
+fn step(noise: f64, probability: Option<f64>) -> Result<Cost, CalibrationError> {
     let noise_multiplier = NoiseMultiplier::new(noise)?;
     let single = match probability {
         None => Single::Gaussian(Gaussian { noise_multiplier }),
@@ -120,15 +123,34 @@ pub(crate) fn step(noise: f64, probability: Option<f64>) -> Result<Cost, Calibra
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let (target, sampling) = match &arguments.what {
+        What::Noise { target, sampling_probability, .. }
+        | What::Steps { target, sampling_probability, .. }
+        | What::Epochs { target, sampling_probability, .. } => (target, sampling_probability.is_some()),
+        What::SamplingProbability { target, .. } => (target, true),
+    };
+    if sampling && target.rho.is_some() {
+        anyhow::bail!("sampling does not lower rho: zCDP is not amplified\nhint: give --epsilon and --delta");
+    }
+    answer(arguments).map_err(|error| match (error.downcast_ref(), &target.delta) {
+        (Some(CalibrationError::Unreachable { .. }), Some(delta)) if delta.down() <= 0.0 => {
+            error.context("Gaussian noise never reaches delta = 0")
+        }
+        _ => error,
+    })
+}
+
+fn answer(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Noise { target, steps, sampling_probability, json } => {
             let probability = sampling_probability.as_ref().map(Decimal::up);
-            let found = least_noise(target.target()?, |noise| Ok(step(noise, probability)?.repeat(*steps)?))?;
+            let found = least_noise(target.target()?, |noise| Ok(step(noise, probability)?.repeat(steps.0.get())?))?;
             show_real("noise_multiplier", &found, target, *json)
         }
         What::SamplingProbability { target, noise_multiplier, steps, json } => {
             let noise = noise_multiplier.down();
-            let found = largest_sampling_probability(target.target()?, |q| Ok(step(noise, Some(q))?.repeat(*steps)?))?;
+            let found =
+                largest_sampling_probability(target.target()?, |q| Ok(step(noise, Some(q))?.repeat(steps.0.get())?))?;
             show_real("sampling_probability", &found, target, *json)
         }
         What::Steps { target, noise_multiplier, sampling_probability, json } => {
@@ -155,12 +177,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                     step(noise, Some(q))?.repeat(steps)?
                 }
                 (None, Some(batches)) => {
-                    let batches = Count::new(*batches)?;
+                    let batches = batches.0;
                     let noise_multiplier = NoiseMultiplier::new(noise)?;
                     let single = Single::BallsAndBinsEpoch(BallsAndBinsEpoch { batches, noise_multiplier });
                     Cost::of(&Mechanism::Single(single), Neighbors::AddRemove)?
                 }
-                (None, None) => anyhow::bail!("give --sampling-probability or --batches"),
+                (None, None) => anyhow::bail!("say what an epoch is: --sampling-probability, or --batches"),
             };
             show_count("epochs", &most_repeats(target.target()?, &epoch)?, target, extra, *json)
         }
@@ -178,6 +200,7 @@ fn price_json(price: &Price, target: &TargetArguments) -> Map<String, Value> {
                 .insert("delta".into(), target.delta.as_ref().map_or(Value::Null, |delta| json_number(delta.typed())));
             object.insert("method".into(), Value::from(row.method));
             object.insert("basis".into(), Value::from(row.basis.word()));
+            object.insert("neighbors".into(), Value::from(Neighbors::AddRemove.word()));
         }
         Price::Rho(rho) => {
             object.insert("rho".into(), json_number(rho.get()));
@@ -190,10 +213,10 @@ fn price_text(price: &Price, target: &TargetArguments) -> String {
     match price {
         Price::Epsilon(row) => {
             let delta = target.delta.as_ref().map_or(f64::NAN, Decimal::typed);
-            let (epsilon, basis) = (shown_up(row.epsilon.get()), row.basis.word());
+            let (epsilon, basis) = (shown_fine(row.epsilon.get()), row.basis.word());
             format!("epsilon {epsilon} at delta {delta:e} ({}, {basis})", row.method)
         }
-        Price::Rho(rho) => format!("rho {}", shown_up(rho.get())),
+        Price::Rho(rho) => format!("rho {}", shown_fine(rho.get())),
     }
 }
 
@@ -209,13 +232,26 @@ fn show_real(name: &str, found: &Calibrated, target: &TargetArguments, json: boo
         object.insert("next".into(), next.unwrap_or(Value::Null));
         print_json(&Value::Object(object))?;
     } else {
-        print(&format!("{name} {}  meets the target: {}", found.value, price_text(&found.price, target)))?;
-        match &found.next {
-            Some((value, price)) => print(&format!("{name} {value}  does not:         {}", price_text(price, target)))?,
-            None => print("every value in range meets the target")?,
-        }
+        print(&real_text(name, found, target))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The answer for people: what meets the target, and beside it what does not.
+fn real_text(name: &str, found: &Calibrated, target: &TargetArguments) -> String {
+    let yes = format!("{name} {:<14} meets the target: {}", found.value, price_text(&found.price, target));
+    match &found.next {
+        Some((value, price)) => format!("{yes}\n{name} {value:<14} does not:         {}", price_text(price, target)),
+        None => format!("{yes}\nevery value in range meets the target"),
+    }
+}
+
+/// The answer to `calibrate noise`, as the demo shows it.
+pub(crate) fn noise_text(epsilon: &str, delta: &str, steps: u64, probability: f64) -> anyhow::Result<String> {
+    let parse = |text: &str| text.parse::<Decimal>().map_err(anyhow::Error::msg);
+    let target = TargetArguments { epsilon: Some(parse(epsilon)?), delta: Some(parse(delta)?), rho: None };
+    let found = least_noise(target.target()?, |noise| Ok(step(noise, Some(probability))?.repeat(steps)?))?;
+    Ok(real_text("noise_multiplier", &found, &target))
 }
 
 fn show_count(
@@ -229,10 +265,12 @@ fn show_count(
         let mut object = price_json(&found.price, target);
         object.insert(name.into(), Value::from(found.value));
         object.extend(extra);
-        object.insert(
-            "next".into(),
-            found.next.as_ref().map_or(Value::Null, |price| Value::Object(price_json(price, target))),
-        );
+        let next = found.next.as_ref().map(|price| {
+            let mut next = price_json(price, target);
+            next.insert(name.into(), Value::from(found.value + 1));
+            Value::Object(next)
+        });
+        object.insert("next".into(), next.unwrap_or(Value::Null));
         print_json(&Value::Object(object))?;
     } else {
         print(&format!("{name} {}  meet the target: {}", found.value, price_text(&found.price, target)))?;

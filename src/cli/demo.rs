@@ -4,8 +4,7 @@ use super::account::{parse_plan, report};
 use super::output::{print, shown_up};
 use clap::Args;
 use paygo_accounting::account::{Target, rows};
-use paygo_accounting::calibrate::{self, least_noise};
-use paygo_accounting::params::{Delta, Epsilon, NoiseMultiplier, Rho};
+use paygo_accounting::params::{Delta, NoiseMultiplier, Rho};
 use paygo_accounting::schedule::Schedule;
 use std::process::ExitCode;
 
@@ -25,12 +24,7 @@ pub(crate) fn run(_: &Arguments) -> anyhow::Result<ExitCode> {
 
     print("\n2. How little noise keeps the same run at epsilon = 3?")?;
     print("   $ paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 --sampling-probability 0.0042667\n")?;
-    let target = calibrate::Target::EpsilonDelta(Epsilon::new(3.0)?, delta);
-    let found = least_noise(target, |noise| Ok(super::calibrate::step(noise, Some(0.004_266_7))?.repeat(14_062)?))?;
-    print(&format!("noise_multiplier {} has epsilon {}", found.value, shown_up(found.price.get())))?;
-    if let Some((value, price)) = found.next {
-        print(&format!("noise_multiplier {value} has epsilon {}: too much", shown_up(price.get())))?;
-    }
+    print(&super::calibrate::noise_text("3", "1e-5", 14_062, 0.004_266_7)?)?;
 
     print("\n3. With noise that falls from epoch to epoch, how long does rho = 0.78125 last?")?;
     print("   $ paygo schedule exponential --initial 10 --rate 0.01 --rho 0.78125\n")?;

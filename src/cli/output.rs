@@ -11,25 +11,31 @@ pub(crate) fn json_number(x: f64) -> Value {
 
 /// An upper bound for people: six significant digits, rounded up.
 pub(crate) fn shown_up(x: f64) -> String {
-    shown(x, true)
+    shown(x, 6, true)
 }
 
 /// A budget for people: six significant digits, rounded down.
 pub(crate) fn shown_down(x: f64) -> String {
-    shown(x, false)
+    shown(x, 6, false)
 }
 
-fn shown(x: f64, up: bool) -> String {
+/// An upper bound for people who compare neighbors on a fine grid: twelve significant digits, rounded up.
+pub(crate) fn shown_fine(x: f64) -> String {
+    shown(x, 12, true)
+}
+
+fn shown(x: f64, digits: usize, up: bool) -> String {
     if !x.is_finite() || x == 0.0 {
         return x.to_string();
     }
-    let rounded: f64 = format!("{x:.5e}").parse().unwrap_or(x);
-    // ROUNDING: to the promised side. Half a unit of the sixth digit turns "nearest" into "next".
+    let places = digits - 1;
+    let rounded: f64 = format!("{x:.places$e}").parse().unwrap_or(x);
+    // ROUNDING: to the promised side. Half a unit of the last digit turns "nearest" into "next".
     let wrong_side = if up { rounded < x } else { rounded > x };
     let value = if wrong_side {
-        let half = 0.5 * 10f64.powi(exponent(x) - 5) * (1.0 + 1e-9);
+        let half = 0.5 * 10f64.powi(exponent(x)) / 10f64.powi(i32::try_from(places).unwrap_or(0)) * (1.0 + 1e-9);
         let moved = if up { x + half } else { x - half };
-        format!("{moved:.5e}").parse().unwrap_or(x)
+        format!("{moved:.places$e}").parse().unwrap_or(x)
     } else {
         rounded
     };
@@ -79,6 +85,8 @@ mod tests {
         for _ in 0..2000 {
             x *= 1.07;
             let (up, down): (f64, f64) = (shown_up(x).parse().expect("up"), shown_down(x).parse().expect("down"));
+            let fine: f64 = shown_fine(x).parse().expect("fine");
+            assert!(x <= fine && fine <= x * (1.0 + 1.1e-11), "{x:e} {fine:e}");
             assert!(down <= x && x <= up && up <= x * (1.0 + 1.1e-5) && down >= x * (1.0 - 1.1e-5), "{x:e}");
         }
         assert_eq!((shown_up(0.25), shown_down(0.25)), ("0.25".into(), "0.25".into()));

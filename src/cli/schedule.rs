@@ -1,6 +1,6 @@
 //! `paygo schedule`: noise schedules, and how long a budget lasts.
 
-use super::arguments::{Decimal, delta};
+use super::arguments::{Decimal, delta, svg_path};
 use super::output::{json_number, print, print_json, shown_down, shown_up, table};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -47,19 +47,19 @@ pub(crate) struct Arguments {
     #[arg(long, allow_hyphen_values = true)]
     end: Option<Decimal>,
     /// Budget in zCDP
-    #[arg(long, allow_hyphen_values = true, required_unless_present = "epsilon")]
+    #[arg(long, allow_hyphen_values = true)]
     rho: Option<Decimal>,
     /// Budget as (epsilon, delta): the largest rho that gives it
-    #[arg(long, allow_hyphen_values = true, requires = "delta", conflicts_with = "rho")]
+    #[arg(long, allow_hyphen_values = true, conflicts_with = "rho")]
     epsilon: Option<Decimal>,
     /// With --epsilon
-    #[arg(long, allow_hyphen_values = true, requires = "epsilon")]
+    #[arg(long, allow_hyphen_values = true)]
     delta: Option<Decimal>,
     /// Find the smallest rate, in steps of 10^-4, with which the budget lasts exactly so many epochs
     #[arg(long)]
     epochs: Option<u64>,
     /// Draw the noise of each epoch
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = svg_path)]
     plot: Option<PathBuf>,
     /// Answer in JSON
     #[arg(long)]
@@ -72,11 +72,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         (None, Some(epsilon), Some(text)) => {
             zcdp::budget(Conversion::Exact, epsilon.down_as(Epsilon::new)?, delta(text)?)
         }
-        (None, _, _) => anyhow::bail!("give --rho, or --epsilon with --delta"),
+        (None, _, _) => anyhow::bail!("give the budget: --rho, or --epsilon and --delta"),
     };
     anyhow::ensure!(budget.get() < f64::INFINITY, "rho = inf is outside its domain; expected 0 <= rho < inf");
     let schedule = match (arguments.epochs, &arguments.rate) {
         (Some(_), Some(_)) => anyhow::bail!("give --rate or --epochs, not both"),
+        (Some(_), None) if matches!(arguments.kind, Kind::Uniform) => {
+            anyhow::bail!("a uniform schedule has no rate to find; drop --epochs")
+        }
         (Some(epochs), None) => {
             // Any rate will do to name the shape; 1 is allowed by all of them.
             let shape = shape(arguments, 1.0)?;
@@ -110,12 +113,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         .write_svg(path)?;
     }
-    let rate = match schedule {
-        Schedule::Uniform { .. } => None,
-        Schedule::Time { rate, .. }
-        | Schedule::Exponential { rate, .. }
-        | Schedule::Step { rate, .. }
-        | Schedule::Polynomial { rate, .. } => Some(rate),
+    // As typed, where it was typed.
+    let rate = match (&arguments.rate, schedule) {
+        (Some(typed), _) => Some(typed.typed()),
+        (None, Schedule::Uniform { .. }) => None,
+        (None, Schedule::Time { rate, .. })
+        | (None, Schedule::Exponential { rate, .. })
+        | (None, Schedule::Step { rate, .. })
+        | (None, Schedule::Polynomial { rate, .. }) => Some(rate),
     };
     if arguments.json {
         let noises: Vec<f64> = (0..fits.count.min(100_000)).map(noise).collect();
@@ -124,14 +129,22 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             "rate": rate,
             "rho_budget": json_number(budget.get()),
             "rho_spent": json_number(fits.spent.get()),
+            "stopped_at_limit": fits.count == MOST_EPOCHS,
             "noise_multipliers": noises,
         }))?;
     } else {
         let shown: Vec<u64> = match fits.count {
-            0 => vec![],
             n if n <= 8 => (0..n).collect(),
             n => vec![0, 1, n / 4, n / 2, 3 * n / 4, n - 2, n - 1],
         };
+        if fits.count == 0 {
+            let first = shown_up(schedule.rho(0).get());
+            print(&format!(
+                "not even the first epoch fits: it costs rho = {first}, the budget is {}",
+                shown_down(budget.get())
+            ))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let rows = shown.iter().map(|&t| vec![t.to_string(), shown_down(noise(t)), shown_up(schedule.rho(t).get())]);
         print(&table(&["epoch", "noise multiplier", "rho"], rows))?;
         if let Some(rate) = rate {

@@ -1,6 +1,6 @@
 //! What a cost comes to, by every method that applies, side by side.
 //!
-//! The least ε (or δ) over Rényi orders is found in two steps: over stored orders, then between the neighbours of the
+//! The least ε (or δ) over Rényi orders is found in two steps: over stored orders, then between the neighbors of the
 //! best one where the curve has a closed form. Every order is sound, so the search may be sloppy; the bound at the order
 //! found is rounded up.
 
@@ -9,9 +9,9 @@ use crate::convert::{Conversion, gaussian, joint_range, renyi, zcdp};
 use crate::cost::Cost;
 use crate::curve::{Orders, RenyiCurve};
 use crate::estimate;
-use crate::guarantee::Basis;
+use crate::guarantee::{Basis, Guarantee};
 use crate::mechanism::Single;
-use crate::params::{Delta, Epsilon, Order};
+use crate::params::{Delta, Epsilon, Neighbors, Order};
 use paygo_numeric::elementary::{exp, exp_m1, ln, ln_1p};
 use paygo_numeric::rounding::sub_down;
 use paygo_numeric::search::minimize;
@@ -38,6 +38,25 @@ pub struct Row {
     pub order: Option<Order>,
     /// The adaptivity under which it holds.
     pub basis: Basis,
+}
+
+impl Row {
+    /// The promise that the row makes, to whom and under what relation.
+    #[must_use]
+    pub fn guarantee(&self, neighbors: Neighbors, privacy_unit: &str) -> Guarantee {
+        let (epsilon, delta, basis) = (self.epsilon, self.delta, self.basis);
+        Guarantee { epsilon, delta, neighbors, privacy_unit: privacy_unit.to_owned(), basis }
+    }
+}
+
+/// The best of the rows that are proved: the least ε, or at equal ε the least δ.
+#[must_use]
+pub fn best_proved(rows: &[Row]) -> Option<&Row> {
+    let proved = rows.iter().filter(|row| match row.basis {
+        Basis::FullyAdaptive | Basis::FixedInAdvance => true,
+        Basis::Estimate | Basis::Lower => false,
+    });
+    proved.reduce(|best, row| if (row.epsilon, row.delta) < (best.epsilon, best.delta) { row } else { best })
 }
 
 /// Every method that applies to a cost, from the simplest to the tightest, estimates last.
@@ -200,7 +219,7 @@ impl<'a> Priced<'a> {
         })
     }
 
-    /// A better order between the neighbours of the best stored one, where the curve has a closed form.
+    /// A better order between the neighbors of the best stored one, where the curve has a closed form.
     fn refine(&self, stored: Option<Order>, near: impl Fn(Order) -> f64) -> Option<Order> {
         if !self.cost.is_smooth() {
             return None;

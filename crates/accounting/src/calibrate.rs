@@ -1,6 +1,6 @@
 //! The least noise, the most steps, the largest batch that meet a target, from the safe side.
 //!
-//! Each search ends with two neighbouring candidates on a decimal grid: the one returned was *seen* to meet the target by
+//! Each search ends with two neighboring candidates on a decimal grid: the one returned was *seen* to meet the target by
 //! the certified bound, the next was seen not to. The grid has ten significant digits, so the tolerance is below 10⁻⁹.
 
 use crate::account::{Row, tightest};
@@ -30,6 +30,14 @@ pub enum CalibrationError {
         least: f64,
         /// The largest value tried.
         most: f64,
+    },
+    /// Not even one repetition meets the target.
+    #[error("not even one step meets the target: it costs {cost}, the target is {target}")]
+    NotEvenOne {
+        /// What one costs, in the target's currency.
+        cost: f64,
+        /// The target.
+        target: f64,
     },
     /// The mechanism has no ρ.
     #[error("the mechanism has no rho; give an (epsilon, delta) target")]
@@ -145,11 +153,10 @@ pub fn largest_sampling_probability(
 pub fn most_repeats(target: Target, one: &Cost) -> Result<CalibratedCount, CalibrationError> {
     const MOST: u64 = 1_000_000_000_000;
     let price = |count: u64| target.price(&one.repeat(count)?);
-    price(1)?; // An error of the mechanism, not of the search, is reported as such.
+    let one_price = price(1)?; // An error of the mechanism, not of the search, is reported as such.
     let meets = |count: u64| price(count).is_ok_and(|price| target.met_by(&price));
-    #[expect(clippy::cast_precision_loss, reason = "10^12 is a double")]
-    let unreachable = CalibrationError::Unreachable { parameter: "count", least: 1.0, most: MOST as f64 };
-    let value = last_true(1, MOST, meets).ok_or(unreachable)?;
+    let too_dear = CalibrationError::NotEvenOne { cost: one_price.get(), target: target.limit() };
+    let value = last_true(1, MOST, meets).ok_or(too_dear)?;
     let next = if value < MOST { Some(price(value + 1)?) } else { None };
     Ok(CalibratedCount { value, price: price(value)?, next })
 }

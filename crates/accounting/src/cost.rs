@@ -4,7 +4,7 @@
 //! regrouping an `all_of` or changing its order changes nothing, not even the last bit of any price.
 
 use crate::curve::{Orders, RenyiCurve};
-use crate::mechanism::{Mechanism, Single};
+use crate::mechanism::{Gaussian, Mechanism, Single};
 use crate::params::{Count, Delta, Epsilon, Mu, Neighbors, Order, OutOfDomain, Rho};
 use paygo_numeric::Interval;
 use paygo_numeric::rounding::{add_up, mul_up};
@@ -95,10 +95,21 @@ impl Cost {
     /// # Errors
     /// [`CostError`] when the neighbor relations differ or a count passes 2⁵³.
     pub fn and(&self, other: &Self) -> Result<Self, CostError> {
-        if self.neighbors != other.neighbors {
+        self.and_all(std::slice::from_ref(other))
+    }
+
+    /// This and all the others, one after another.
+    ///
+    /// # Errors
+    /// [`CostError`] when the neighbor relations differ or a count passes 2⁵³.
+    pub fn and_all(&self, others: &[Self]) -> Result<Self, CostError> {
+        if let Some(other) = others.iter().find(|other| other.neighbors != self.neighbors) {
             return Err(CostError::Mixed(self.neighbors, other.neighbors));
         }
-        let parts = self.parts.iter().chain(&other.parts).cloned().collect();
+        let parts = others.iter().fold(self.parts.clone(), |mut parts, other| {
+            parts.extend_from_slice(&other.parts);
+            parts
+        });
         Ok(Self { neighbors: self.neighbors, parts: merge(parts)? })
     }
 
@@ -192,7 +203,14 @@ fn flatten(mechanism: &Mechanism, neighbors: Neighbors, count: Count, parts: &mu
     match mechanism {
         Mechanism::Single(single) => {
             check_neighbors(single.word(), single.neighbors(), neighbors)?;
-            parts.push(Part { of: Unit::Single(single.clone()), count });
+            // Everybody joins: no sampling at all, and an exact profile.
+            let single = match single {
+                Single::PoissonSampledGaussian(sampled) if sampled.sampling_probability.get() >= 1.0 => {
+                    Single::Gaussian(Gaussian { noise_multiplier: sampled.noise_multiplier })
+                }
+                single => single.clone(),
+            };
+            parts.push(Part { of: Unit::Single(single), count });
         }
         Mechanism::Repeat { count: times, of } => flatten(of, neighbors, count.times(*times)?, parts)?,
         Mechanism::AllOf(all) if all.is_empty() => return Err(CostError::Empty("all_of")),
@@ -284,6 +302,8 @@ fn bag_orders(parts: &[Part], orders: &mut Vec<Order>) {
 fn bag_rho(parts: &[Part]) -> Option<f64> {
     parts.iter().try_fold(0.0, |sum, part| {
         let one = match &part.of {
+            // Rounded once, so that a hundred Gaussians of noise 10 are 1/2 and not a hair more.
+            Unit::Single(Single::Gaussian(gaussian)) => return Some(add_up(sum, gaussian.rho_of(part.count).get())),
             Unit::Single(single) => single.rho()?.get(),
             Unit::Parallel(groups) => {
                 groups.iter().try_fold(0.0, |worst: f64, group| Some(worst.max(bag_rho(group)?)))?
@@ -296,9 +316,10 @@ fn bag_rho(parts: &[Part]) -> Option<f64> {
 fn bag_mu_squared(parts: &[Part]) -> Option<f64> {
     parts.iter().try_fold(0.0, |sum, part| {
         let one = match &part.of {
-            // 1/s² from s itself, so that whole numbers of equal Gaussians stay exact where they can.
+            // n/s², rounded once.
             Unit::Single(Single::Gaussian(gaussian)) => {
-                (Interval::ONE / Interval::point(gaussian.noise_multiplier.get()).square()).hi()
+                let variance = Interval::point(gaussian.noise_multiplier.get()).square();
+                return Some(add_up(sum, (Interval::point(part.count.to_f64()) / variance).hi()));
             }
             Unit::Single(single) => Interval::point(single.mu()?.get()).square().hi(),
             Unit::Parallel(groups) => {

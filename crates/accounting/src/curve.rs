@@ -84,7 +84,8 @@ impl RenyiCurve {
     /// [`OutOfDomain`] when their number differs or one is NaN, zero or negative.
     pub fn new(orders: Orders, values: Vec<f64>) -> Result<Self, OutOfDomain> {
         if values.len() != orders.0.len() {
-            return Err(OutOfDomain::new("values", format!("{} values", values.len()), "one value for each order"));
+            let given = format!("{} for {} orders", values.len(), orders.0.len());
+            return Err(OutOfDomain::new("number of values", given, "one value for each order"));
         }
         match values.iter().find(|&&value| value.is_nan() || value <= 0.0) {
             Some(bad) => Err(OutOfDomain::new("values", bad, "0 < value <= inf")),

@@ -3,7 +3,7 @@
 //! The epoch index starts at 0, which reproduces all of \[Y\] Tables II and III (E15). An epoch is one pass over disjoint
 //! batches with the same noise and costs `1/(2σ_t²)` (T26, with its preconditions).
 
-use crate::params::{NoiseMultiplier, OutOfDomain, Rho};
+use crate::params::{Count, NoiseMultiplier, OutOfDomain, Rho};
 use paygo_numeric::Interval;
 use paygo_numeric::rounding::add_up;
 use paygo_numeric::search::first_true;
@@ -127,9 +127,21 @@ impl Schedule {
     /// The whole epochs that fit a budget: stops before the epoch that would exceed it.
     #[must_use]
     pub fn epochs_within(&self, budget: Rho) -> Epochs {
-        let mut spent = 0.0;
+        // Epochs of equal noise are priced together, rounded once: a hundred of noise 8 are 100/128 and not a hair more.
+        let (mut before, mut spent) = (0.0, 0.0);
+        let mut run: (Option<NoiseMultiplier>, u64) = (None, 0);
         for epoch in 0..MOST_EPOCHS {
-            let next = add_up(spent, self.rho(epoch).get());
+            let noise = self.noise_multiplier(epoch);
+            run = if noise == run.0 { (noise, run.1 + 1) } else { (noise, 1) };
+            if run.1 == 1 {
+                before = spent;
+            }
+            let next = match (noise, Count::new(run.1)) {
+                (Some(noise_multiplier), Ok(count)) => {
+                    add_up(before, crate::mechanism::Gaussian { noise_multiplier }.rho_of(count).get())
+                }
+                _ => f64::INFINITY,
+            };
             if next > budget.get() {
                 return Epochs { count: epoch, spent: Rho::from_upper_bound(spent) };
             }

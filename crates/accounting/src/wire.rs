@@ -285,21 +285,51 @@ impl Plan {
     /// The cost of the whole plan.
     ///
     /// # Errors
-    /// [`CostError`] naming the field, what was given and what is allowed.
-    pub fn cost(&self) -> Result<Cost, CostError> {
-        let all = self
-            .releases
-            .iter()
-            .map(|release| {
-                let of = Box::new(Checked::try_from(&release.mechanism)?);
-                Ok(Checked::Repeat { count: release.count.count("count")?, of })
-            })
-            .collect::<Result<Vec<_>, OutOfDomain>>()?;
-        if all.is_empty() {
-            return Err(CostError::Empty("releases"));
+    /// [`PlanError`] naming the release, the field, what was given and what is allowed.
+    pub fn cost(&self) -> Result<Cost, PlanError> {
+        if self.privacy_unit.trim().is_empty() {
+            return Err(PlanError::Plan(OutOfDomain::new("privacy_unit", "\"\"", "a word such as \"record\"").into()));
         }
-        Cost::of(&Checked::AllOf(all), self.neighbors.into())
+        let parts: Vec<Cost> = self
+            .release_costs()?
+            .iter()
+            .enumerate()
+            .map(|(index, (cost, count))| {
+                cost.repeat(count.get()).map_err(|source| PlanError::Release { index, source })
+            })
+            .collect::<Result<_, _>>()?;
+        let (first, rest) = parts.split_first().ok_or(PlanError::Plan(CostError::Empty("releases")))?;
+        first.and_all(rest).map_err(PlanError::Plan)
     }
+
+    /// The cost of one run of each release, and how often it runs.
+    ///
+    /// # Errors
+    /// [`PlanError`] naming the release, the field, what was given and what is allowed.
+    pub fn release_costs(&self) -> Result<Vec<(Cost, Count)>, PlanError> {
+        let one = |release: &Release| -> Result<(Cost, Count), CostError> {
+            let mechanism = Checked::try_from(&release.mechanism)?;
+            Ok((Cost::of(&mechanism, self.neighbors.into())?, release.count.count("count")?))
+        };
+        let indexed = self.releases.iter().enumerate();
+        indexed.map(|(index, release)| one(release).map_err(|source| PlanError::Release { index, source })).collect()
+    }
+}
+
+/// A plan that cannot be priced.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// One of its releases.
+    #[error("releases[{index}]: {source}")]
+    Release {
+        /// Which, from 0.
+        index: usize,
+        /// Why.
+        source: CostError,
+    },
+    /// The plan as a whole.
+    #[error(transparent)]
+    Plan(CostError),
 }
 
 impl TryFrom<&Mechanism> for Checked {

@@ -174,7 +174,7 @@ proptest! {
         // Just beside an integer, the trapezoidal rule: continuous, so it must agree with the sum.
         let beside = mechanism.renyi(order(a * (1.0 + 1e-13)));
         prop_assert!((beside / one - 1.0).abs() < 2e-9, "{one:e} {beside:e}");
-        // (α−1)·D is convex, so a real order lies below the chord of its neighbours.
+        // (α−1)·D is convex, so a real order lies below the chord of its neighbors.
         let (next, middle) = (mechanism.renyi(order(a + 1.0)), mechanism.renyi(order(a + shift)));
         let chord = (1.0 - shift) * (a - 1.0) * one + shift * a * next;
         prop_assert!((a + shift - 1.0) * middle <= chord * (1.0 + 1e-8));
@@ -359,6 +359,10 @@ fn parallel_costs_the_worst_group_and_all_of_the_sum() {
     assert_eq!(parallel.approximate_steps(), alone.approximate_steps());
     let both = Cost::of(&Mechanism::AllOf(vec![cheap, dear]), Neighbors::AddRemove).expect("cost");
     assert!(both.renyi(order(4.0)) > alone.renyi(order(4.0)));
+    // A sample that everybody joins is no sample.
+    let (all, plain) = (Mechanism::poisson_sampled_gaussian(1.0, 3.0), Mechanism::gaussian(3.0));
+    let of = |mechanism| Cost::of(&mechanism, Neighbors::AddRemove).expect("cost");
+    assert_eq!(of(all.expect("mechanism")), of(plain.expect("mechanism")));
     // Counts beyond 2⁵³ are an error, not a wrap.
     assert!(both.repeat(Count::MAX).and_then(|cost| cost.repeat(2)).is_err());
 }

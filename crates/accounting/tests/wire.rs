@@ -86,7 +86,7 @@ fn a_refusal_names_the_field_the_value_and_what_is_allowed() {
     refused(r#"{"renyi":{"orders":[],"values":[]}}"#, "orders = []");
     refused(r#"{"renyi":{"orders":[4,2],"values":[1,1]}}"#, "strictly increasing");
     refused(r#"{"renyi":{"orders":[1,2],"values":[1,1]}}"#, "order = 1");
-    refused(r#"{"renyi":{"orders":[2,3],"values":[1]}}"#, "one value for each order");
+    refused(r#"{"renyi":{"orders":[2,3],"values":[1]}}"#, "number of values = 1 for 2 orders");
     refused(r#"{"renyi":{"orders":[2],"values":[0]}}"#, "values = 0");
     refused(r#"{"repeat":{"count":0,"of":{"pure":{"epsilon":1}}}}"#, "count = 0");
     refused(

@@ -1,6 +1,6 @@
 //! Decimal text to a double on the safe side.
 //!
-//! `"0.1"` names a real number that no double holds. [`parse_up`] and [`parse_down`] return its two neighbours, found by
+//! `"0.1"` names a real number that no double holds. [`parse_up`] and [`parse_down`] return its two neighbors, found by
 //! comparing the exact decimal expansion of the nearest double with the text, digit by digit.
 
 use std::cmp::Ordering;
@@ -79,7 +79,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn neighbours_of_a_decimal() {
+    fn neighbors_of_a_decimal() {
         // The double called 0.1 lies above one tenth, the double called 0.3 below three tenths.
         assert_eq!((parse_down("0.1"), parse_up("0.1")), (Some(0.1f64.next_down()), Some(0.1)));
         assert_eq!((parse_down("0.3"), parse_up("0.3")), (Some(0.3), Some(0.3f64.next_up())));

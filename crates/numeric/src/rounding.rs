@@ -102,13 +102,13 @@ pub fn sqrt_down(x: f64) -> f64 {
     if (-root).mul_add(root, x) < 0.0 { root.next_down() } else { root }
 }
 
-/// `x` moved up by `units` neighbouring doubles.
+/// `x` moved up by `units` neighboring doubles.
 #[must_use]
 pub(crate) fn nudge_up(x: f64, units: u32) -> f64 {
     (0..units).fold(x, |value, _| value.next_up())
 }
 
-/// `x` moved down by `units` neighbouring doubles.
+/// `x` moved down by `units` neighboring doubles.
 #[must_use]
 pub(crate) fn nudge_down(x: f64, units: u32) -> f64 {
     (0..units).fold(x, |value, _| value.next_down())
@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn results_are_the_neighbours_of_the_exact_value(a in wide(), b in wide()) {
+        fn results_are_the_neighbors_of_the_exact_value(a in wide(), b in wide()) {
             let (x, y) = (big::from_f64(a), big::from_f64(b));
             check(add_down(a, b), add_up(a, b), &(&x + &y));
             check(sub_down(a, b), sub_up(a, b), &(&x - &y));

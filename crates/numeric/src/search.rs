@@ -2,7 +2,7 @@
 //!
 //! A search may be sloppy; a bound may not. [`minimize`] finds a good place with plain floats. [`convex_floor`] then
 //! proves, from three enclosures, how low a convex function can possibly go; [`first_true`] and [`last_true`] leave the
-//! caller with two neighbouring candidates, one of which was *seen* to pass and the other to fail.
+//! caller with two neighboring candidates, one of which was *seen* to pass and the other to fail.
 
 use crate::interval::Interval;
 

@@ -42,7 +42,7 @@ pub struct LineChart {
     pub y_label: String,
     /// Its lines.
     pub series: Vec<Series>,
-    /// What lies above is left out, and a line that lies above altogether is named as such.
+    /// What lies above is left out.
     pub y_limit: f64,
 }
 
@@ -81,6 +81,12 @@ impl LineChart {
         root.present().map_err(|error| fault(error.to_string()))
     }
 
+    /// Whether the lines rise on the whole, so that the corner below them on the right is free.
+    fn rises(&self) -> bool {
+        let ends = self.series.iter().filter_map(|s| Some((self.visible(s).next()?.1, self.visible(s).last()?.1)));
+        ends.map(|(first, last)| last - first).sum::<f64>() >= 0.0
+    }
+
     fn visible<'a>(&self, series: &'a Series) -> impl Iterator<Item = (f64, f64)> + use<'a> {
         let limit = self.y_limit;
         series.points.iter().copied().filter(move |(x, y)| x.is_finite() && y.is_finite() && *y <= limit)
@@ -110,19 +116,20 @@ impl LineChart {
             .draw()?;
         for (series, color) in self.series.iter().zip(COLORS.iter().cycle()) {
             let points: Vec<(f64, f64)> = self.visible(series).collect();
-            let name =
-                if points.is_empty() { format!("{} (above the chart)", series.name) } else { series.name.clone() };
+            if points.is_empty() {
+                continue;
+            }
             let style = color.stroke_width(2);
             let legend = move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 22, y)], style);
             if series.dashed {
-                chart.draw_series(DashedLineSeries::new(points, 6, 5, style))?.label(name).legend(legend);
+                chart.draw_series(DashedLineSeries::new(points, 6, 5, style))?.label(&series.name).legend(legend);
             } else {
-                chart.draw_series(LineSeries::new(points, style))?.label(name).legend(legend);
+                chart.draw_series(LineSeries::new(points, style))?.label(&series.name).legend(legend);
             }
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
+            .position(if self.rises() { SeriesLabelPosition::LowerRight } else { SeriesLabelPosition::UpperRight })
             .background_style(WHITE.mix(0.85))
             .border_style(BLACK.mix(0.2))
             .label_font(("sans-serif", 14))

@@ -1,6 +1,6 @@
 //! Gaussian noise, and the two currencies that are made of it: zCDP and GDP.
 
-use crate::params::{Mu, NoiseMultiplier, Order, Rho};
+use crate::params::{Count, Mu, NoiseMultiplier, Order, Rho};
 use paygo_numeric::Interval;
 
 /// Gaussian noise of `noise_multiplier` times the ℓ2 sensitivity. The discrete Gaussian costs the same (T52).
@@ -11,11 +11,17 @@ pub struct Gaussian {
 }
 
 impl Gaussian {
+    /// `n/(2s²)`: the ρ of `n` of them, rounded up once.
+    #[must_use]
+    pub fn rho_of(&self, count: Count) -> Rho {
+        let s = Interval::point(self.noise_multiplier.get());
+        Rho::from_upper_bound((Interval::point(count.to_f64()) / (s.square() * 2.0)).hi())
+    }
+
     /// `ρ = 1/(2s²)`, rounded up (T5). Source: Bun and Steinke, arXiv:1605.02065, Proposition 1.6.
     #[must_use]
     pub fn rho(&self) -> Rho {
-        let s = Interval::point(self.noise_multiplier.get());
-        Rho::from_upper_bound((Interval::ONE / (s.square() * 2.0)).hi())
+        self.rho_of(Count::ONE)
     }
 
     /// `μ = 1/s`, rounded up (T5). Source: Dong, Roth, Su, arXiv:1905.02383, Theorem 1.

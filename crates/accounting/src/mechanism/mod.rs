@@ -18,7 +18,9 @@ pub use poisson_sampled_gaussian::PoissonSampledGaussian;
 pub use pure::{Laplace, bounded_range_rho, pure_kl, pure_renyi, pure_rho};
 
 use crate::curve::RenyiCurve;
-use crate::params::{Count, Delta, Epsilon, Mu, Neighbors, Order, Rho};
+use crate::params::{
+    Count, Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho, SamplingProbability, Scale,
+};
 
 /// What was done: one mechanism, one repeated, several together, or several on disjoint people.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
@@ -37,6 +39,44 @@ pub enum Mechanism {
     /// Each on its own group of people. A person's group depends on that person alone, so that one record more or less
     /// touches one group; therefore not under replace-one, where a record can leave one group and enter another.
     Parallel(Vec<Mechanism>),
+}
+
+impl Mechanism {
+    /// Gaussian noise of `noise_multiplier` times the ℓ2 sensitivity.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when the noise is not positive and finite.
+    pub fn gaussian(noise_multiplier: f64) -> Result<Self, OutOfDomain> {
+        let noise_multiplier = NoiseMultiplier::new(noise_multiplier)?;
+        Ok(Self::Single(Single::Gaussian(Gaussian { noise_multiplier })))
+    }
+
+    /// Laplace noise of `scale` times the ℓ1 sensitivity.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when the scale is not positive and finite.
+    pub fn laplace(scale: f64) -> Result<Self, OutOfDomain> {
+        Ok(Self::Single(Single::Laplace(Laplace { scale: Scale::new(scale)? })))
+    }
+
+    /// Anything ε-DP.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when ε is negative or NaN.
+    pub fn pure(epsilon: f64) -> Result<Self, OutOfDomain> {
+        Ok(Self::Single(Single::Pure(Epsilon::new(epsilon)?)))
+    }
+
+    /// Gaussian noise on a Poisson sample.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when the probability or the noise is out of its domain.
+    pub fn poisson_sampled_gaussian(sampling_probability: f64, noise_multiplier: f64) -> Result<Self, OutOfDomain> {
+        let sampling_probability = SamplingProbability::new(sampling_probability)?;
+        let noise_multiplier = NoiseMultiplier::new(noise_multiplier)?;
+        let sampled = PoissonSampledGaussian { sampling_probability, noise_multiplier };
+        Ok(Self::Single(Single::PoissonSampledGaussian(sampled)))
+    }
 }
 
 /// One mechanism. Noise multipliers and scales are relative to the sensitivity under the neighbor relation in use.
