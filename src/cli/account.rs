@@ -8,6 +8,7 @@ use paygo_accounting::account::{Row, Target, best_proved, rows, tightest};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::guarantee::Basis;
 use paygo_accounting::params::{Delta, Epsilon, Neighbors};
+use paygo_accounting::privacy_loss;
 use paygo_accounting::wire::Plan;
 use paygo_report::{LineChart, Series};
 use serde_json::json;
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         None => plan_target(&plan)?,
     };
     let cost = plan.cost().with_context(|| name(&arguments.plan))?;
-    let rows = rows(&cost, target);
+    let rows = all_rows(&cost, target);
     if let Some(path) = &arguments.plot {
         plot(&plan, target, path)?;
     }
@@ -54,6 +55,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         print(&report(&plan, &cost, &rows))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Every method, the slow one included; estimates stay last.
+pub(crate) fn all_rows(cost: &Cost, target: Target) -> Vec<Row> {
+    let mut all = rows(cost, target);
+    if let Some(row) = privacy_loss::row(cost, target) {
+        let proved = all.iter().take_while(|row| row.basis != Basis::Estimate).count();
+        all.insert(proved, row);
+    }
+    all
 }
 
 fn row_json(row: &Row) -> serde_json::Value {
@@ -163,7 +174,9 @@ fn plot(plan: &Plan, target: Target, path: &Path) -> anyhow::Result<()> {
             continue;
         }
         last = steps;
-        for row in rows(&prefix(&releases, steps)?, Target::Delta(delta)) {
+        // The privacy-loss distribution takes a while: every fifth point will do.
+        let price = if i % 5 == 0 { all_rows } else { rows };
+        for row in price(&prefix(&releases, steps)?, Target::Delta(delta)) {
             #[expect(clippy::cast_precision_loss, reason = "a plot")]
             let point = (steps as f64, row.epsilon.get());
             match series.iter_mut().find(|series| series.name.trim_end_matches(" (estimate)") == row.method) {

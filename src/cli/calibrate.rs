@@ -97,12 +97,19 @@ struct TargetArguments {
     /// Target rho of zCDP, instead
     #[arg(long, allow_hyphen_values = true, conflicts_with_all = ["epsilon", "delta"])]
     rho: Option<Decimal>,
+    /// Use the privacy-loss distribution too: a better answer for sampled noise, in seconds instead of milliseconds
+    #[arg(long, conflicts_with = "rho")]
+    tight: bool,
 }
 
 impl TargetArguments {
     fn target(&self) -> anyhow::Result<Target> {
         match (&self.epsilon, &self.delta, &self.rho) {
-            (Some(epsilon), Some(text), None) => Ok(Target::EpsilonDelta(epsilon.down_as(Epsilon::new)?, delta(text)?)),
+            (Some(epsilon), Some(text), None) => {
+                let (epsilon, delta) = (epsilon.down_as(Epsilon::new)?, delta(text)?);
+                let make = if self.tight { Target::EpsilonDeltaTight } else { Target::EpsilonDelta };
+                Ok(make(epsilon, delta))
+            }
             (None, None, Some(rho)) => Ok(Target::Rho(rho.down_as(Rho::new)?)),
             _ => anyhow::bail!("give the target: --epsilon and --delta, or --rho"),
         }
@@ -249,7 +256,8 @@ fn real_text(name: &str, found: &Calibrated, target: &TargetArguments) -> String
 /// The answer to `calibrate noise`, as the demo shows it.
 pub(crate) fn noise_text(epsilon: &str, delta: &str, steps: u64, probability: f64) -> anyhow::Result<String> {
     let parse = |text: &str| text.parse::<Decimal>().map_err(anyhow::Error::msg);
-    let target = TargetArguments { epsilon: Some(parse(epsilon)?), delta: Some(parse(delta)?), rho: None };
+    let target =
+        TargetArguments { epsilon: Some(parse(epsilon)?), delta: Some(parse(delta)?), rho: None, tight: false };
     let found = least_noise(target.target()?, |noise| Ok(step(noise, Some(probability))?.repeat(steps)?))?;
     Ok(real_text("noise_multiplier", &found, &target))
 }

@@ -253,6 +253,11 @@ fn renyi_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
     }
 }
 
+/// The row of the exact Rényi conversion.
+pub(crate) fn renyi_row(cost: &Cost, target: Target) -> Row {
+    Priced::new(cost).row(Conversion::Exact, target, None)
+}
+
 fn zcdp_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
     let Some(rho) = cost.rho() else { return };
     let slack = cost.slack();

@@ -6,14 +6,17 @@
 use crate::account::{Row, tightest};
 use crate::cost::{Cost, CostError};
 use crate::params::{Delta, Epsilon, OutOfDomain, Rho};
+use crate::privacy_loss::tightest_of_all;
 use paygo_numeric::elementary::{exp, ln};
 use paygo_numeric::search::{first_true, last_true, root_within};
 
 /// What is to be met.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
-    /// (ε, δ)-DP, by the tightest proved method for a plan.
+    /// (ε, δ)-DP, by the tightest of the fast methods.
     EpsilonDelta(Epsilon, Delta),
+    /// (ε, δ)-DP, by the privacy-loss distribution too: less noise for sampled plans, a thousand times slower.
+    EpsilonDeltaTight(Epsilon, Delta),
     /// ρ-zCDP.
     Rho(Rho),
 }
@@ -96,7 +99,7 @@ impl Price {
 impl Target {
     fn limit(self) -> f64 {
         match self {
-            Self::EpsilonDelta(epsilon, _) => epsilon.get(),
+            Self::EpsilonDelta(epsilon, _) | Self::EpsilonDeltaTight(epsilon, _) => epsilon.get(),
             Self::Rho(rho) => rho.get(),
         }
     }
@@ -108,6 +111,7 @@ impl Target {
     pub fn price(self, cost: &Cost) -> Result<Price, CalibrationError> {
         match self {
             Self::EpsilonDelta(_, delta) => Ok(Price::Epsilon(tightest(cost, delta))),
+            Self::EpsilonDeltaTight(_, delta) => Ok(Price::Epsilon(tightest_of_all(cost, delta))),
             Self::Rho(_) => cost.rho().map(Price::Rho).ok_or(CalibrationError::NoRho),
         }
     }

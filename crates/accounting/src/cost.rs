@@ -204,12 +204,12 @@ fn flatten(mechanism: &Mechanism, neighbors: Neighbors, count: Count, parts: &mu
         Mechanism::Single(single) => {
             check_neighbors(single.word(), single.neighbors(), neighbors)?;
             // Everybody joins: no sampling at all, and an exact profile.
-            let single = match single {
-                Single::PoissonSampledGaussian(sampled) if sampled.sampling_probability.get() >= 1.0 => {
-                    Single::Gaussian(Gaussian { noise_multiplier: sampled.noise_multiplier })
-                }
-                single => single.clone(),
-            };
+            let mut single = single.clone();
+            if let Single::PoissonSampledGaussian(sampled) = &single
+                && sampled.sampling_probability.get() >= 1.0
+            {
+                single = Single::Gaussian(Gaussian { noise_multiplier: sampled.noise_multiplier });
+            }
             parts.push(Part { of: Unit::Single(single), count });
         }
         Mechanism::Repeat { count: times, of } => flatten(of, neighbors, count.times(*times)?, parts)?,

@@ -18,6 +18,7 @@
 //! | [`convert`] | Rényi, zCDP and GDP to (ε, δ) and back, every method |
 //! | [`compose`] | composition of (ε, δ) steps fixed in advance |
 //! | [`account`] | all methods side by side; the tightest |
+//! | [`privacy_loss`] | the privacy-loss distribution: slower, and the tightest for sampled noise |
 //! | [`calibrate`] | the least noise, most steps or largest batch for a target |
 //! | [`schedule`] | noise schedules and how long a budget lasts |
 //! | [`guarantee`] | the bases, and what each allows |
@@ -37,5 +38,6 @@ pub mod estimate;
 pub mod guarantee;
 pub mod mechanism;
 pub mod params;
+pub mod privacy_loss;
 pub mod schedule;
 pub mod wire;

@@ -1,0 +1,504 @@
+//! The privacy-loss distribution: the tightest price of a plan, certified (T41).
+//!
+//! A step is known by the law of its privacy loss `L` under `P`; steps add their losses, and
+//! `δ(ε) = E_P[(1 − e^{ε−L})₊]` of the sum. Every approximation on the way errs upward:
+//!
+//! - **Grid.** With `u = e^{−L}`, δ is the mean of a convex, falling function of each step's `u`, so moving the mass of a
+//!   cell to its two borders along the chord can only raise it. The chord needs the cell's probability under `P` and,
+//!   because `E_P[u; cell] = Q(cell)`, under `Q`. (Doroshenko et al., arXiv:2207.04380, call it connecting the dots.) What
+//!   rounding leaves open goes to the right border; what lies above the grid counts as an infinite loss.
+//! - **Tilt.** The law is weighted by `e^{λL}` before the transform, so that its errors are relative to the tail that δ
+//!   lives in, not to the whole; λ + 1 is about the best Rényi order. Any λ > 0 is sound.
+//! - **Transform.** Powers of the discrete Fourier transform compose the steps; the error of the transform is bounded
+//!   beforehand ([`paygo_numeric::fft`]) and added. The sum is known modulo the window: what wraps around from above is
+//!   bounded by Chernoff and added; what wraps from below only adds.
+//!
+//! Both directions are computed; the larger counts. Fixed in advance only: as a filter it would be unsound (T40).
+
+use crate::account::{Row, Target, renyi_row, tightest};
+use crate::cost::Cost;
+use crate::guarantee::Basis;
+use crate::mechanism::Single;
+use crate::params::{Count, Delta, Epsilon, Order};
+use paygo_numeric::Interval;
+use paygo_numeric::elementary::{exp, exp_up, ln};
+use paygo_numeric::fft::{Complex, relative_error, transform};
+use paygo_numeric::normal::tail_within;
+use paygo_numeric::rounding::{add_up, div_up, mul_up, sub_up};
+use paygo_numeric::search::root_within;
+
+/// Unit roundoff.
+const U: f64 = f64::EPSILON / 2.0;
+/// Different mechanisms beyond which it takes too long.
+const MOST_MECHANISMS: usize = 64;
+/// Multiples of the tilt tried in Chernoff's bound on what lies above the window.
+const CHERNOFF: [f64; 5] = [1.0, 2.0, 5.0, 12.0, 30.0];
+/// Cells of one step beyond which it takes too long.
+const MOST_CELLS: f64 = 2e6;
+
+/// The price of a plan by its privacy-loss distribution; `None` when a mechanism has none here, or it would take too long.
+///
+/// # Theorem
+/// For each mechanism the pair of laws used dominates it, in the direction concerned, at every ε: Gaussian and Laplace
+/// noise by their worst shift, an (ε, δ)-DP step by "reveal with probability δ, else randomized response", a
+/// Poisson-sampled Gaussian by `(1−q)·N(0,s²) + q·N(1,s²)` against `N(0,s²)` and the reverse. Composition of dominating
+/// pairs dominates the composition, also when the queries (not the parameters) are adaptive. Source: Zhu, Dong, Wang,
+/// arXiv:2106.08567, Theorems 10 and 11 (T41).
+#[must_use]
+pub fn row(cost: &Cost, target: Target) -> Option<Row> {
+    let steps: Vec<(Pair, Count)> =
+        cost.singles()?.into_iter().map(|(single, count)| Some((Pair::of(single)?, count))).collect::<Option<_>>()?;
+    if steps.len() > MOST_MECHANISMS || steps.is_empty() {
+        return None;
+    }
+    // The Rényi row says where to look: at which ε, with which tilt.
+    let near = renyi_row(cost, target);
+    let (delta_guess, epsilon_guess) = (near.delta.get(), near.epsilon.get());
+    if !(delta_guess > 1e-290 && delta_guess < 1.0 && epsilon_guess < 1e6 && epsilon_guess > 0.0) {
+        return None;
+    }
+    let tilt = near.order?.get() - 1.0;
+    if !(1e-3..1e4).contains(&tilt) {
+        return None;
+    }
+    let plan = Plan { cost, steps: &steps, tilt, epsilon: epsilon_guess, delta: delta_guess };
+    let (removed, added) = (plan.compose(Direction::Removed)?, plan.compose(Direction::Added)?);
+    let basis = Basis::FixedInAdvance;
+    let delta_at = |epsilon: f64| removed.delta(epsilon).max(added.delta(epsilon));
+    match target {
+        Target::Epsilon(epsilon) => {
+            let delta = Delta::from_upper_bound(delta_at(epsilon.get()));
+            Some(Row { method: "privacy-loss", epsilon, delta, order: None, basis })
+        }
+        Target::Delta(delta) => {
+            let log_target = ln(delta.get());
+            let found = root_within(0.0, epsilon_guess * 1.01, 1e-9, |e| log_target - ln(delta_at(e)));
+            // Bound: move up until the certified δ agrees.
+            let mut bump = 1e-9;
+            while bump < 1.0 {
+                let epsilon = Epsilon::from_upper_bound(found * (1.0 + bump) + 1e-12);
+                if delta_at(epsilon.get()) <= delta.get() {
+                    return Some(Row { method: "privacy-loss", epsilon, delta, order: None, basis });
+                }
+                bump *= 8.0;
+            }
+            None
+        }
+    }
+}
+
+/// The least of the fast methods and the privacy-loss distribution.
+#[must_use]
+pub fn tightest_of_all(cost: &Cost, delta: Delta) -> Row {
+    let fast = tightest(cost, delta);
+    if fast.method == "gdp-exact" || fast.method == "optimal" {
+        return fast; // Exact already.
+    }
+    match row(cost, Target::Delta(delta)) {
+        Some(row) if row.epsilon < fast.epsilon => row,
+        Some(_) | None => fast,
+    }
+}
+
+/// Which world loses the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    /// With the record against without.
+    Removed,
+    /// Without the record against with.
+    Added,
+}
+
+/// A dominating pair, by the shape of its loss.
+#[derive(Clone, Copy, Debug)]
+enum Pair {
+    /// `(1−q)·N(0,s²) + q·N(1,s²)` against `N(0,s²)`; q = 1 is plain Gaussian noise.
+    Sampled { q: f64, s: f64 },
+    /// Two Laplace laws of this scale, one apart.
+    Laplace { scale: f64 },
+    /// Randomized response, revealing with probability δ.
+    Response { epsilon: f64, delta: f64 },
+}
+
+impl Pair {
+    fn of(single: &Single) -> Option<Self> {
+        match single {
+            Single::Gaussian(gaussian) => Some(Self::Sampled { q: 1.0, s: gaussian.noise_multiplier.get() }),
+            Single::Gdp(mu) if mu.get() > 0.0 => {
+                // N(0,1) against N(μ,1); the noise is rounded down.
+                Some(Self::Sampled { q: 1.0, s: (Interval::ONE / mu.get()).lo() })
+            }
+            Single::PoissonSampledGaussian(sampled) if sampled.sampling_probability.get() > 0.0 => {
+                Some(Self::Sampled { q: sampled.sampling_probability.get(), s: sampled.noise_multiplier.get() })
+            }
+            Single::Laplace(laplace) => Some(Self::Laplace { scale: laplace.scale.get() }),
+            Single::RandomizedResponse(e) | Single::Pure(e) | Single::Exponential(e) => {
+                Some(Self::Response { epsilon: e.get(), delta: 0.0 })
+            }
+            Single::Approximate(e, d) => Some(Self::Response { epsilon: e.get(), delta: d.get() }),
+            Single::Gdp(_)
+            | Single::PoissonSampledGaussian(_)
+            | Single::Zcdp(_)
+            | Single::FixedSizeSampledGaussian(_)
+            | Single::BallsAndBinsEpoch(_)
+            | Single::PartitionedEpoch(_)
+            | Single::Renyi(_) => None,
+        }
+    }
+
+    /// `P(L > loss)` and `Q(L > loss)`, and their complements, each enclosed.
+    fn tails(self, direction: Direction, loss: f64) -> Tails {
+        let l = Interval::point(loss);
+        match self {
+            Self::Sampled { q, s } => {
+                let q_in = Interval::point(q);
+                // x at which the log-likelihood ratio of mixture over base is y: 1/2 + s²·ln((e^y − 1 + q)/q).
+                // `None`: the ratio is never so small.
+                let place = |y: Interval| {
+                    let excess = y.exp_m1() / q_in;
+                    let inner = match q {
+                        1.0.. => y,
+                        _ if excess.hi() <= -1.0 => return None,
+                        _ => excess.ln_1p(),
+                    };
+                    Some(inner * Interval::point(s).square() + 0.5)
+                };
+                let laws = |x: Option<Interval>| {
+                    let Some(x) = x else { return (Interval::ONE, Interval::ONE, Interval::ZERO, Interval::ZERO) };
+                    let (base, shifted) = (x / s, (x - 1.0) / s);
+                    let mix = |b: Interval, h: Interval| (Interval::ONE - q_in) * b + q_in * h;
+                    let above = (tail_within(base), tail_within(shifted));
+                    let below = (tail_within(-base), tail_within(-shifted));
+                    (above.0, mix(above.0, above.1), below.0, mix(below.0, below.1))
+                };
+                match direction {
+                    Direction::Removed => {
+                        let (q_above, p_above, q_below, p_below) = laws(place(l));
+                        Tails { p_above, q_above, p_below, q_below }
+                    }
+                    Direction::Added => {
+                        // The loss is minus the ratio: it exceeds `loss` where x is below the place of −loss.
+                        let (p_below, q_below, p_above, q_above) = laws(place(-l));
+                        Tails { p_above, q_above, p_below, q_below }
+                    }
+                }
+            }
+            Self::Laplace { scale } => {
+                // L = (|x−1| − |x|)/b for x ~ Lap(0, b); it exceeds l where x < t = (1 − b·l)/2. Ends are atoms.
+                let inverse = Interval::ONE / scale;
+                if loss >= inverse.hi() {
+                    return Tails {
+                        p_above: Interval::ZERO,
+                        q_above: Interval::ZERO,
+                        p_below: Interval::ONE,
+                        q_below: Interval::ONE,
+                    };
+                }
+                if loss < -inverse.hi() || (loss == -inverse.hi() && inverse.lo() < inverse.hi()) {
+                    return Tails {
+                        p_above: Interval::ONE,
+                        q_above: Interval::ONE,
+                        p_below: Interval::ZERO,
+                        q_below: Interval::ZERO,
+                    };
+                }
+                let t = ((Interval::ONE - l * scale) * 0.5).max(0.0);
+                let t = Interval::new(t.lo().min(1.0), t.hi().min(1.0));
+                let p_below = (-(t / scale)).exp() * 0.5;
+                let q_above = (-((Interval::ONE - t) / scale)).exp() * 0.5;
+                Tails { p_above: Interval::ONE - p_below, q_above, p_below, q_below: Interval::ONE - q_above }
+            }
+            Self::Response { .. } => Tails::NONE, // Two atoms: `discretize` places them itself.
+        }
+    }
+}
+
+/// Probabilities of a loss above and not above some value, in both worlds.
+#[derive(Clone, Copy)]
+struct Tails {
+    p_above: Interval,
+    q_above: Interval,
+    p_below: Interval,
+    q_below: Interval,
+}
+
+impl Tails {
+    const NONE: Self =
+        Self { p_above: Interval::ZERO, q_above: Interval::ZERO, p_below: Interval::ZERO, q_below: Interval::ZERO };
+}
+
+/// One step's loss on the grid: upper bounds on the mass at `(first + i)·h`, and on the mass beyond.
+struct GridLaw {
+    first: i64,
+    masses: Vec<f64>,
+    infinite: f64,
+}
+
+/// What is to be composed, and where to look.
+struct Plan<'a> {
+    cost: &'a Cost,
+    steps: &'a [(Pair, Count)],
+    tilt: f64,
+    epsilon: f64,
+    delta: f64,
+}
+
+/// The law of the total loss around `center`, tilted, with its error bounds.
+struct Composed {
+    h: f64,
+    /// Loss of the first cell of the window, in units of `h`.
+    bottom: i64,
+    tilt: f64,
+    center: f64,
+    /// Σ over cells `≥ i` of the tilted mass times `e^{−λ(loss − center)}`, and of the same times `e^{center − loss}`.
+    mass_above: Vec<f64>,
+    weighted_above: Vec<f64>,
+    /// `K(λ) − λ·center`: the logarithm of what turns the sums above into probabilities.
+    log_scale: f64,
+    /// Bound on the ℓ2 error of the tilted masses.
+    error: f64,
+    /// Bound on the probability of a loss that is infinite or above the window, where it wraps around.
+    infinite: f64,
+}
+
+impl Plan<'_> {
+    fn compose(&self, direction: Direction) -> Option<Composed> {
+        let total: f64 = self.steps.iter().map(|(_, count)| count.to_f64()).sum();
+        let size: usize = match total {
+            n if n > 1e6 => 1 << 20,
+            n if n > 5e4 => 1 << 19,
+            _ => 1 << 17,
+        };
+        // Width of the window: 14 standard deviations of the tilted total on either side, from the curvature of
+        // λ ↦ λ·D_{λ+1}.
+        let cumulant = |x: f64| x * self.cost.renyi(Order::new(1.0 + x).expect("above 1"));
+        let t = self.tilt;
+        let d = 0.05 * t;
+        let curvature = ((cumulant(t + d) - 2.0 * cumulant(t) + cumulant(t - d)) / (d * d)).max(1e-12);
+        let spread = curvature.sqrt().max(1e-3 * self.epsilon);
+        #[expect(clippy::cast_precision_loss, reason = "a power of two below 2^21")]
+        let cells = size as f64;
+        // A step with few bits makes every grid point an exact double.
+        let h = {
+            // Wide enough, too, for what lies above to weigh little beside δ.
+            let top = renyi_row(self.cost, Target::Delta(Delta::from_upper_bound(1e-4 * self.delta))).epsilon.get();
+            let raw = 2.0 * (14.0 * spread).max(1.1 * (top - self.epsilon)) / cells;
+            let unit = exp_of_two(raw.log2() - 6.0);
+            (raw / unit).ceil() * unit
+        };
+        let bottom = (self.epsilon / h).floor() - 0.5 * cells;
+        if !(h > 0.0 && bottom.abs() < 1e15) {
+            return None;
+        }
+        let e1 = relative_error(size);
+        let mut spectrum: Option<Vec<Complex>> = None;
+        let (mut log_scale, mut error, mut infinite) = (Interval::ZERO, 0.0, 0.0);
+        let mut log_wrapped = CHERNOFF.map(|_| Interval::ZERO);
+        for &(pair, count) in self.steps {
+            let law = self.discretize(pair, direction, h, total)?;
+            let (tilted, log_normalizer) = tilt_law(&law, h, self.tilt);
+            let n = count.to_f64();
+            log_scale = log_scale + Interval::point(log_normalizer) * n;
+            for (log, factor) in log_wrapped.iter_mut().zip(CHERNOFF) {
+                *log = *log + Interval::point(tilt_law(&law, h, factor * self.tilt).1) * n;
+            }
+            infinite = add_up(infinite, mul_up(law.infinite, n));
+            let norm = tilted.iter().fold(0.0, |sum, &p| add_up(sum, mul_up(p, p))).sqrt() * (1.0 + 4.0 * U);
+            // ROUNDING: up. The tilted masses sum to at most 1, so |f| ≤ 1, |f̂| ≤ 1 + e with e the error of one entry, and
+            // |f̂ᵏ − fᵏ| ≤ k(1+e)^{k−1}|f̂ − f|; the power adds 3 units for each of at most k + 64 products.
+            if n * e1 * cells.sqrt() * norm > 5e-3 {
+                return None;
+            }
+            error = add_up(error, mul_up(1.01 * (n * e1 + (4.0 * n + 256.0) * U), norm));
+            let mut data = vec![Complex::ZERO; size];
+            #[expect(
+                clippy::cast_possible_wrap,
+                clippy::cast_sign_loss,
+                clippy::cast_possible_truncation,
+                reason = "reduced modulo the size"
+            )]
+            for (i, &mass) in tilted.iter().enumerate() {
+                let cell = (law.first + i as i64).rem_euclid(size as i64) as usize;
+                data[cell].re = add_up(data[cell].re, mass);
+            }
+            transform(&mut data, false);
+            for value in &mut data {
+                *value = value.power(count.get());
+            }
+            spectrum = Some(match spectrum {
+                None => data,
+                Some(sum) => sum.iter().zip(&data).map(|(a, b)| a.times(*b)).collect(),
+            });
+        }
+        let mut data = spectrum?;
+        transform(&mut data, true);
+        // The way back, of something of norm at most 1, and the products between mechanisms.
+        #[expect(clippy::cast_precision_loss, reason = "at most 64 mechanisms")]
+        let products = self.steps.len() as f64;
+        error = add_up(error, 1.01 * (e1 + 4.0 * products * U));
+        if error > 1e-3 {
+            return None;
+        }
+        // Suffix sums of p·e^{−λ(l−ε)} and of the same times e^{−(l−ε)}, from the top of the window down.
+        #[expect(clippy::cast_possible_truncation, reason = "checked above")]
+        let bottom = bottom as i64;
+        let (mut mass_above, mut weighted_above) = (vec![0.0; size + 1], vec![0.0; size + 1]);
+        for i in (0..size).rev() {
+            #[expect(
+                clippy::cast_possible_wrap,
+                clippy::cast_sign_loss,
+                clippy::cast_possible_truncation,
+                clippy::cast_precision_loss,
+                reason = "indices of a window in memory"
+            )]
+            let (cell, loss) = {
+                let index = bottom + i as i64;
+                (index.rem_euclid(size as i64) as usize, index as f64 * h)
+            };
+            let weight = data[cell].re.max(0.0) * exp(-self.tilt * (loss - self.epsilon));
+            mass_above[i] = mass_above[i + 1] + weight;
+            weighted_above[i] = weighted_above[i + 1] + weight * exp(self.epsilon - loss);
+        }
+        // Chernoff: P(L ≥ top) ≤ e^{K(λ) − λ·top}, at the best of a few λ.
+        #[expect(clippy::cast_precision_loss, reason = "checked above")]
+        let top = (bottom as f64 + cells) * h;
+        let wrapped = log_wrapped
+            .iter()
+            .zip(CHERNOFF)
+            .map(|(&log, factor)| (log - Interval::point(factor * self.tilt) * top).exp().hi());
+        let wrapped = wrapped.fold(1.0, f64::min);
+        // e^{K − λ·ε} turns tilted masses into masses relative to ε.
+        let log_scale = (log_scale - Interval::point(self.tilt) * self.epsilon).hi();
+        Some(Composed {
+            h,
+            bottom,
+            tilt: self.tilt,
+            center: self.epsilon,
+            mass_above,
+            weighted_above,
+            log_scale,
+            error,
+            infinite: add_up(infinite, wrapped),
+        })
+    }
+
+    /// The loss of one step on the grid.
+    fn discretize(&self, pair: Pair, direction: Direction, h: f64, total: f64) -> Option<GridLaw> {
+        if let Pair::Response { epsilon, delta } = pair {
+            // Atoms at ±ε, moved up to the grid; the chord cannot help an atom.
+            if !(epsilon / h < MOST_CELLS) {
+                return None;
+            }
+            let e = Interval::point(epsilon);
+            let kept = Interval::ONE - delta;
+            let plus = kept / ((-e).exp() + 1.0);
+            let minus = kept / (e.exp() + 1.0);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+            let (high, low) = ((epsilon / h).ceil() as i64, (-epsilon / h).ceil() as i64);
+            #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "high is above low")]
+            let mut masses = vec![0.0; (high - low) as usize + 1];
+            masses[0] = minus.hi();
+            let last = masses.len() - 1;
+            masses[last] = add_up(masses[last], plus.hi());
+            return Some(GridLaw { first: low, masses, infinite: delta });
+        }
+        // Losses from where almost nothing lies below to where what lies above may count as infinite.
+        let negligible = (self.delta * 1e-5 / total).max(1e-300);
+        let above = |l: f64| pair.tails(direction, l).p_above.hi();
+        let below = |l: f64| pair.tails(direction, l).p_below.hi();
+        let (mut top, mut low) = (h, -h);
+        while above(top) > negligible {
+            top *= 2.0;
+            if top / h > MOST_CELLS {
+                return None;
+            }
+        }
+        let top = root_within(top / 4.0, top, 1e-3, |l| ln(negligible) - ln(above(l).max(1e-320)));
+        while below(low) > 1e-18 && -low / h < MOST_CELLS {
+            low *= 2.0;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most MOST_CELLS")]
+        let (first, last) = ((low / h).floor() as i64, (top / h).ceil() as i64 + 1);
+        #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "last is above first")]
+        let mut masses = vec![0.0; (last - first) as usize + 1];
+        #[expect(clippy::cast_precision_loss, reason = "indices far below 2^53")]
+        let at = |index: i64| index as f64 * h;
+        let gap = -(Interval::point(-h).exp_m1());
+        let mut left = pair.tails(direction, at(first));
+        masses[0] = left.p_below.hi(); // Everything at or below the lowest point, moved up to it.
+        for (i, index) in (first..last).enumerate() {
+            let right = pair.tails(direction, at(index + 1));
+            // The cell's probabilities, as a difference of the smaller tails.
+            let (p, q) = if right.p_above.hi() < 0.5 {
+                (left.p_above - right.p_above, left.q_above - right.q_above)
+            } else {
+                (right.p_below - left.p_below, right.q_below - left.q_below)
+            };
+            let p_up = p.hi().max(0.0);
+            // Chord weights: right + left = P, right·e^{−l'} + left·e^{−l} = Q, so right = (P − Q·e^l)/(1 − e^{−h}).
+            let weight = (p - q.max(0.0) * Interval::point(at(index)).exp()) / gap;
+            let weight = weight.hi().clamp(0.0, p_up);
+            masses[i + 1] = add_up(masses[i + 1], weight);
+            masses[i] = add_up(masses[i], sub_up(p_up, weight));
+            left = right;
+        }
+        Some(GridLaw { first, masses, infinite: left.p_above.hi() })
+    }
+}
+
+/// Masses times `e^{λ·loss}`, divided by about their sum so that they sum to at most 1; and the logarithm of the divisor.
+fn tilt_law(law: &GridLaw, h: f64, tilt: f64) -> (Vec<f64>, f64) {
+    // Scale by the largest exponent first: only ratios matter.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_wrap, reason = "indices far below 2^53")]
+    let loss = |i: usize| (law.first + i as i64) as f64 * h;
+    let log = |i: usize| tilt * loss(i) + if law.masses[i] > 0.0 { ln(law.masses[i]) } else { f64::NEG_INFINITY };
+    let largest = (0..law.masses.len()).map(log).fold(f64::NEG_INFINITY, f64::max);
+    // ROUNDING: up. `exp_up` of an exponent rounded up.
+    let weights: Vec<f64> = (0..law.masses.len())
+        .map(|i| {
+            let exponent = Interval::point(tilt) * loss(i) - largest;
+            mul_up(law.masses[i], exp_up(exponent.hi()))
+        })
+        .collect();
+    let sum = weights.iter().fold(0.0, |sum, &w| add_up(sum, w));
+    let divisor = sum * (1.0 + 1e-12);
+    let tilted: Vec<f64> = weights.iter().map(|&w| div_up(w, divisor)).collect();
+    // mass·e^{λl} ≤ tilted·divisor·e^{largest}.
+    (tilted, (Interval::point(divisor).ln() + largest).hi())
+}
+
+impl Composed {
+    /// An upper bound on δ(ε).
+    fn delta(&self, epsilon: f64) -> f64 {
+        let size = self.mass_above.len() - 1;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            reason = "within the window, or refused"
+        )]
+        let first = ((epsilon / self.h).floor() - self.bottom as f64) as i64; // Its loss is at most ε: weight 0 or less.
+        let Ok(first) = usize::try_from(first) else { return 1.0 };
+        let first = first.min(size);
+        let shift = epsilon - self.center;
+        #[expect(clippy::cast_precision_loss, reason = "a size below 2^21")]
+        let cells = size as f64;
+        // ROUNDING: up. Sums of `cells` terms at or above zero, each with an exponential of an argument of this size.
+        let slack = U * (2.0 * cells + 64.0 + 8.0 * (self.tilt + 1.0) * cells * self.h);
+        let above = self.mass_above[first] * (1.0 + slack);
+        let weighted = exp(shift) * self.weighted_above[first] * (1.0 - slack - 4.0 * U * (2.0 + shift.abs()));
+        // The cell at `first` may lie at or below ε, where (1 − e^{ε−l}) is not above zero: leaving it in would subtract.
+        let own = self.mass_above[first] - self.mass_above.get(first + 1).copied().unwrap_or(0.0);
+        let main = (above - weighted).max(0.0) + own * self.h * (1.0 + self.h);
+        // Transform: ‖weights‖₂·error, with weights at most e^{−λ(l−center)} for l from ε on.
+        let decay = -(Interval::point(-2.0 * self.tilt) * self.h).exp_m1();
+        let transform = self.error * exp_up(-self.tilt * shift) * 1.001 / decay.lo().sqrt();
+        let scaled = mul_up(exp_up(self.log_scale), add_up(main, transform));
+        add_up(scaled, self.infinite).min(1.0)
+    }
+}
+
+/// The power of two at or below `2^x`.
+fn exp_of_two(x: f64) -> f64 {
+    #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a double is small")]
+    2f64.powi(x.floor() as i32)
+}
