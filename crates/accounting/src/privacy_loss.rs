@@ -281,7 +281,8 @@ impl Plan<'_> {
         // A step with few bits makes every grid point an exact double.
         let h = {
             // Wide enough, too, for what lies above to weigh little beside δ.
-            let top = renyi_row(self.cost, Target::Delta(Delta::from_upper_bound(1e-4 * self.delta))).epsilon.get();
+            let little = Delta::from_upper_bound(1e-4 * self.delta + 1.001 * self.cost.slack().get());
+            let top = renyi_row(self.cost, Target::Delta(little)).epsilon.get();
             let raw = 2.0 * (14.0 * spread).max(1.1 * (top - self.epsilon)) / cells;
             let unit = exp_of_two(raw.log2() - 6.0);
             (raw / unit).ceil() * unit
