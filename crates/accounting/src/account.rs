@@ -12,7 +12,7 @@ use crate::estimate;
 use crate::guarantee::{Basis, Guarantee};
 use crate::mechanism::Single;
 use crate::params::{Delta, Epsilon, Neighbors, Order};
-use paygo_numeric::elementary::{exp, exp_m1, ln, ln_1p};
+use paygo_numeric::elementary::{exp, exp_m1, ln};
 use paygo_numeric::rounding::sub_down;
 use paygo_numeric::search::minimize;
 
@@ -108,9 +108,9 @@ pub fn least_epsilon(curve: &RenyiCurve, conversion: Conversion, delta: Delta) -
             let (a, b) = (order.get(), order.get() - 1.0);
             let floor = match conversion {
                 Conversion::Classic => value + log_inverse / b,
-                Conversion::Cks => value + (log_zeta_near(a) + log_inverse) / b,
+                Conversion::Cks => value + (renyi::log_zeta_near(a) + log_inverse) / b,
                 Conversion::Lemma1 | Conversion::Exact if a * delta.get() < 1.0 => {
-                    value + (log_zeta_near(a) + log_inverse + ln(-exp_m1(-b * value))) / b
+                    value + (renyi::log_zeta_near(a) + log_inverse + ln(-exp_m1(-b * value))) / b
                 }
                 Conversion::Lemma1 | Conversion::Exact => 0.0,
             };
@@ -185,7 +185,7 @@ impl<'a> Priced<'a> {
         let log_inverse = -ln(delta.get());
         let near = |order: Order| {
             let (a, value) = (order.get(), self.cost.renyi(order));
-            let cks = value + (log_zeta_near(a) + log_inverse) / (a - 1.0);
+            let cks = value + (renyi::log_zeta_near(a) + log_inverse) / (a - 1.0);
             match conversion {
                 Conversion::Classic => value + log_inverse / (a - 1.0),
                 Conversion::Cks => cks,
@@ -207,7 +207,7 @@ impl<'a> Priced<'a> {
             let exponent = (a - 1.0) * (value - epsilon.get());
             match conversion {
                 Conversion::Classic => exponent,
-                Conversion::Cks => log_zeta_near(a) + exponent,
+                Conversion::Cks => renyi::log_zeta_near(a) + exponent,
                 Conversion::Lemma1 | Conversion::Exact => {
                     ln(conversion.delta(order, value, epsilon).get().max(f64::MIN_POSITIVE))
                 }
@@ -334,10 +334,4 @@ fn estimate_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
     }
     let estimate = estimate::abadi_epsilon(q, s, count, delta);
     rows.push(Row { method: "estimate-asoodeh-fig3", epsilon: estimate.for_display(), delta, order: None, basis });
-}
-
-/// About `ln ζ_α`. Searches only.
-fn log_zeta_near(a: f64) -> f64 {
-    debug_assert!(a > 1.0 && renyi::log_zeta(Order::new(a).expect("an order")).hi() < 0.0);
-    if a == f64::INFINITY { 0.0 } else { (a - 1.0) * ln_1p(-1.0 / a) - ln(a) }
 }

@@ -21,7 +21,7 @@ use crate::guarantee::Basis;
 use crate::mechanism::Single;
 use crate::params::{Count, Delta, Epsilon, Order};
 use paygo_numeric::Interval;
-use paygo_numeric::elementary::{exp, exp_up, ln};
+use paygo_numeric::elementary::{exp, exp_up, ln, power_of_two};
 use paygo_numeric::fft::{Complex, relative_error, transform};
 use paygo_numeric::normal::tail_within;
 use paygo_numeric::rounding::{add_up, div_up, mul_up, sub_up};
@@ -284,7 +284,7 @@ impl Plan<'_> {
             let little = Delta::from_upper_bound(1e-4 * self.delta + 1.001 * self.cost.slack().get());
             let top = renyi_row(self.cost, Target::Delta(little)).epsilon.get();
             let raw = 2.0 * (14.0 * spread).max(1.1 * (top - self.epsilon)) / cells;
-            let unit = exp_of_two(raw.log2() - 6.0);
+            let unit = power_of_two(raw.log2() - 6.0);
             (raw / unit).ceil() * unit
         };
         let bottom = (self.epsilon / h).floor() - 0.5 * cells;
@@ -304,24 +304,18 @@ impl Plan<'_> {
                 *log = *log + Interval::point(tilt_law(&law, h, factor * self.tilt).1) * n;
             }
             infinite = add_up(infinite, mul_up(law.infinite, n));
-            let norm = tilted.iter().fold(0.0, |sum, &p| add_up(sum, mul_up(p, p))).sqrt() * (1.0 + 4.0 * U);
+            let mut data = vec![Complex::ZERO; size];
+            for (index, &mass) in (law.first..).zip(&tilted) {
+                let cell = &mut data[cell_of(index, size)].re;
+                *cell = add_up(*cell, mass);
+            }
+            let norm = data.iter().fold(0.0, |sum, c| add_up(sum, mul_up(c.re, c.re))).sqrt() * (1.0 + 4.0 * U);
             // ROUNDING: up. The tilted masses sum to at most 1, so |f| ≤ 1, |f̂| ≤ 1 + e with e the error of one entry, and
             // |f̂ᵏ − fᵏ| ≤ k(1+e)^{k−1}|f̂ − f|; the power adds 3 units for each of at most k + 64 products.
             if n * e1 * cells.sqrt() * norm > 5e-3 {
                 return None;
             }
             error = add_up(error, mul_up(1.01 * (n * e1 + (4.0 * n + 256.0) * U), norm));
-            let mut data = vec![Complex::ZERO; size];
-            #[expect(
-                clippy::cast_possible_wrap,
-                clippy::cast_sign_loss,
-                clippy::cast_possible_truncation,
-                reason = "reduced modulo the size"
-            )]
-            for (i, &mass) in tilted.iter().enumerate() {
-                let cell = (law.first + i as i64).rem_euclid(size as i64) as usize;
-                data[cell].re = add_up(data[cell].re, mass);
-            }
             transform(&mut data, false);
             for value in &mut data {
                 *value = value.power(count.get());
@@ -345,24 +339,14 @@ impl Plan<'_> {
         let bottom = bottom as i64;
         let (mut mass_above, mut weighted_above) = (vec![0.0; size + 1], vec![0.0; size + 1]);
         for i in (0..size).rev() {
-            #[expect(
-                clippy::cast_possible_wrap,
-                clippy::cast_sign_loss,
-                clippy::cast_possible_truncation,
-                clippy::cast_precision_loss,
-                reason = "indices of a window in memory"
-            )]
-            let (cell, loss) = {
-                let index = bottom + i as i64;
-                (index.rem_euclid(size as i64) as usize, index as f64 * h)
-            };
+            let index = bottom + offset(i);
+            let (cell, loss) = (cell_of(index, size), loss_at(index, h));
             let weight = data[cell].re.max(0.0) * exp(-self.tilt * (loss - self.epsilon));
             mass_above[i] = mass_above[i + 1] + weight;
             weighted_above[i] = weighted_above[i + 1] + weight * exp(self.epsilon - loss);
         }
         // Chernoff: P(L ≥ top) ≤ e^{K(λ) − λ·top}, at the best of a few λ.
-        #[expect(clippy::cast_precision_loss, reason = "checked above")]
-        let top = (bottom as f64 + cells) * h;
+        let top = loss_at(bottom + offset(size), h);
         let wrapped = log_wrapped
             .iter()
             .zip(CHERNOFF)
@@ -387,17 +371,15 @@ impl Plan<'_> {
     fn discretize(&self, pair: Pair, direction: Direction, h: f64, total: f64) -> Option<GridLaw> {
         if let Pair::Response { epsilon, delta } = pair {
             // Atoms at ±ε, moved up to the grid; the chord cannot help an atom.
-            if !(epsilon / h < MOST_CELLS) {
+            if epsilon / h > MOST_CELLS {
                 return None;
             }
             let e = Interval::point(epsilon);
             let kept = Interval::ONE - delta;
             let plus = kept / ((-e).exp() + 1.0);
             let minus = kept / (e.exp() + 1.0);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
-            let (high, low) = ((epsilon / h).ceil() as i64, (-epsilon / h).ceil() as i64);
-            #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "high is above low")]
-            let mut masses = vec![0.0; (high - low) as usize + 1];
+            let (high, low) = (first_at_or_above(epsilon, h), first_at_or_above(-epsilon, h));
+            let mut masses = vec![0.0; cells_between(low, high)];
             masses[0] = minus.hi();
             let last = masses.len() - 1;
             masses[last] = add_up(masses[last], plus.hi());
@@ -418,17 +400,13 @@ impl Plan<'_> {
         while below(low) > 1e-18 && -low / h < MOST_CELLS {
             low *= 2.0;
         }
-        #[expect(clippy::cast_possible_truncation, reason = "at most MOST_CELLS")]
-        let (first, last) = ((low / h).floor() as i64, (top / h).ceil() as i64 + 1);
-        #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "last is above first")]
-        let mut masses = vec![0.0; (last - first) as usize + 1];
-        #[expect(clippy::cast_precision_loss, reason = "indices far below 2^53")]
-        let at = |index: i64| index as f64 * h;
+        let (first, last) = (first_at_or_above(low, h), first_at_or_above(top, h) + 1);
+        let mut masses = vec![0.0; cells_between(first, last)];
         let gap = -(Interval::point(-h).exp_m1());
-        let mut left = pair.tails(direction, at(first));
+        let mut left = pair.tails(direction, loss_at(first, h));
         masses[0] = left.p_below.hi(); // Everything at or below the lowest point, moved up to it.
         for (i, index) in (first..last).enumerate() {
-            let right = pair.tails(direction, at(index + 1));
+            let right = pair.tails(direction, loss_at(index + 1, h));
             // The cell's probabilities, as a difference of the smaller tails.
             let (p, q) = if right.p_above.hi() < 0.5 {
                 (left.p_above - right.p_above, left.q_above - right.q_above)
@@ -437,7 +415,7 @@ impl Plan<'_> {
             };
             let p_up = p.hi().max(0.0);
             // Chord weights: right + left = P, right·e^{−l'} + left·e^{−l} = Q, so right = (P − Q·e^l)/(1 − e^{−h}).
-            let weight = (p - q.max(0.0) * Interval::point(at(index)).exp()) / gap;
+            let weight = (p - q.max(0.0) * Interval::point(loss_at(index, h)).exp()) / gap;
             let weight = weight.hi().clamp(0.0, p_up);
             masses[i + 1] = add_up(masses[i + 1], weight);
             masses[i] = add_up(masses[i], sub_up(p_up, weight));
@@ -450,8 +428,7 @@ impl Plan<'_> {
 /// Masses times `e^{λ·loss}`, divided by about their sum so that they sum to at most 1; and the logarithm of the divisor.
 fn tilt_law(law: &GridLaw, h: f64, tilt: f64) -> (Vec<f64>, f64) {
     // Scale by the largest exponent first: only ratios matter.
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_wrap, reason = "indices far below 2^53")]
-    let loss = |i: usize| (law.first + i as i64) as f64 * h;
+    let loss = |i: usize| loss_at(law.first + offset(i), h);
     let log = |i: usize| tilt * loss(i) + if law.masses[i] > 0.0 { ln(law.masses[i]) } else { f64::NEG_INFINITY };
     let largest = (0..law.masses.len()).map(log).fold(f64::NEG_INFINITY, f64::max);
     // ROUNDING: up. `exp_up` of an exponent rounded up.
@@ -472,13 +449,7 @@ impl Composed {
     /// An upper bound on δ(ε).
     fn delta(&self, epsilon: f64) -> f64 {
         let size = self.mass_above.len() - 1;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_precision_loss,
-            reason = "within the window, or refused"
-        )]
-        let first = ((epsilon / self.h).floor() - self.bottom as f64) as i64; // Its loss is at most ε: weight 0 or less.
-        let Ok(first) = usize::try_from(first) else { return 1.0 };
+        let Ok(first) = usize::try_from(first_at_or_above(epsilon, self.h) - self.bottom) else { return 1.0 };
         let first = first.min(size);
         let shift = epsilon - self.center;
         #[expect(clippy::cast_precision_loss, reason = "a size below 2^21")]
@@ -487,9 +458,7 @@ impl Composed {
         let slack = U * (2.0 * cells + 64.0 + 8.0 * (self.tilt + 1.0) * cells * self.h);
         let above = self.mass_above[first] * (1.0 + slack);
         let weighted = exp(shift) * self.weighted_above[first] * (1.0 - slack - 4.0 * U * (2.0 + shift.abs()));
-        // The cell at `first` may lie at or below ε, where (1 − e^{ε−l}) is not above zero: leaving it in would subtract.
-        let own = self.mass_above[first] - self.mass_above.get(first + 1).copied().unwrap_or(0.0);
-        let main = (above - weighted).max(0.0) + own * self.h * (1.0 + self.h);
+        let main = (above - weighted).max(0.0);
         // Transform: ‖weights‖₂·error, with weights at most e^{−λ(l−center)} for l from ε on.
         let decay = -(Interval::point(-2.0 * self.tilt) * self.h).exp_m1();
         let transform = self.error * exp_up(-self.tilt * shift) * 1.001 / decay.lo().sqrt();
@@ -498,8 +467,30 @@ impl Composed {
     }
 }
 
-/// The power of two at or below `2^x`.
-fn exp_of_two(x: f64) -> f64 {
-    #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a double is small")]
-    2f64.powi(x.floor() as i32)
+/// The loss of a grid point: exact, because `h` has few bits.
+#[expect(clippy::cast_precision_loss, reason = "grid indices are far below 2^53")]
+fn loss_at(index: i64, h: f64) -> f64 {
+    index as f64 * h
+}
+
+/// The first grid point at or above a loss.
+#[expect(clippy::cast_possible_truncation, reason = "callers keep losses within 10^15 steps")]
+fn first_at_or_above(loss: f64, h: f64) -> i64 {
+    let near = (loss / h).ceil() as i64;
+    if loss_at(near, h) < loss { near + 1 } else { near }
+}
+
+/// Where a grid point lies in a window of this size, which holds every index once, modulo the size.
+fn cell_of(index: i64, size: usize) -> usize {
+    usize::try_from(index.rem_euclid(offset(size))).unwrap_or(0)
+}
+
+/// A length in memory as a difference of grid indices.
+fn offset(i: usize) -> i64 {
+    i64::try_from(i).unwrap_or(i64::MAX)
+}
+
+/// The number of grid points from `first` to `last`, both included.
+fn cells_between(first: i64, last: i64) -> usize {
+    usize::try_from(last - first).unwrap_or(0) + 1
 }

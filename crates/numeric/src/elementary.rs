@@ -42,6 +42,13 @@ directed!(exp_m1, exp_m1_up, exp_m1_down, "`e^x − 1`", 0.0, -1.0);
 directed!(ln, ln_up, ln_down, "`ln x`", 1.0, f64::NEG_INFINITY);
 directed!(ln_1p, ln_1p_up, ln_1p_down, "`ln(1 + x)`", 0.0, f64::NEG_INFINITY);
 
+/// The power of two at or below `2^x`; for choosing steps whose multiples are exact.
+#[must_use]
+pub fn power_of_two(x: f64) -> f64 {
+    #[expect(clippy::cast_possible_truncation, reason = "exponents beyond the doubles saturate")]
+    2f64.powi(x.floor() as i32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@
 
 use crate::params::{Delta, Epsilon, Mu, NoiseMultiplier, SamplingProbability};
 use paygo_numeric::Interval;
-use paygo_numeric::elementary::{exp, ln};
+use paygo_numeric::elementary::{exp, ln, power_of_two};
 use paygo_numeric::normal::{density_within, mills, mills_within, tail_within};
 use paygo_numeric::rounding::mul_up;
 use paygo_numeric::search::root;
@@ -199,12 +199,6 @@ pub fn sampled_delta_of_two(q: SamplingProbability, s: NoiseMultiplier, epsilon:
     let never = (factor * kept.square()).lo() >= 1.0;
     let bound = |sum: Interval| Delta::from_upper_bound(sum.hi());
     SampledDelta { removed: bound(removed), added: if never { Delta::ZERO } else { bound(added) } }
-}
-
-/// The power of two at or below `2^x`.
-fn power_of_two(x: f64) -> f64 {
-    #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a double is small")]
-    2f64.powi(x.floor() as i32)
 }
 
 /// An upper bound on the profile over enclosed parameters: it rises with μ and falls with ε.

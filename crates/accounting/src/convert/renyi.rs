@@ -15,6 +15,7 @@
 use super::joint_range;
 use crate::params::{Delta, Epsilon, Order};
 use paygo_numeric::Interval;
+use paygo_numeric::elementary::{ln, ln_1p};
 
 /// A way to turn one Rényi statement into (ε, δ).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,12 +129,17 @@ fn log_over_order(order: Order, x: Interval) -> Interval {
 }
 
 /// `ln ζ_α = −ln α + (α−1)·ln1p(−1/α)`; −∞ at α = ∞.
-pub(crate) fn log_zeta(order: Order) -> Interval {
+fn log_zeta(order: Order) -> Interval {
     let a = Interval::point(order.get());
     if order.get() == f64::INFINITY {
         return Interval::new(f64::NEG_INFINITY, f64::MIN);
     }
     (a - 1.0) * (-(Interval::ONE / a)).ln_1p() - a.ln()
+}
+
+/// About `ln ζ_α`, and 0 at α = ∞, where it is divided by ∞. Searches only.
+pub(crate) fn log_zeta_near(a: f64) -> f64 {
+    if a == f64::INFINITY { 0.0 } else { (a - 1.0) * ln_1p(-1.0 / a) - ln(a) }
 }
 
 fn classic_epsilon(order: Order, value: f64, delta: Delta) -> Interval {

@@ -4,10 +4,10 @@
 //! zCDP filter (T8), not only of a plan. The order is found with plain floats; the bound at that order is then rounded
 //! to the safe side. Any order is sound; a poor search only costs tightness.
 
-use super::renyi::{Conversion, log_zeta};
+use super::renyi::{Conversion, log_zeta_near};
 use crate::params::{Delta, Epsilon, Order, Rho};
 use paygo_numeric::Interval;
-use paygo_numeric::elementary::{exp, ln, ln_1p};
+use paygo_numeric::elementary::{exp, ln};
 use paygo_numeric::search::minimize;
 
 /// An ε for which ρ-zCDP gives (ε, δ)-DP, rounded up, and the order used.
@@ -139,10 +139,4 @@ fn best_order(guess: Order, mut objective: impl FnMut(f64) -> f64) -> Order {
     let center = ln(guess.get() - 1.0).clamp(-28.0, 38.0);
     let (best, _) = minimize(center - 4.0, center + 4.0, 1e-8, &mut objective);
     order_at(best)
-}
-
-/// About `ln ζ_α`. Searches only.
-fn log_zeta_near(a: f64) -> f64 {
-    debug_assert!(log_zeta(Order::new(a).expect("an order")).middle().is_finite());
-    (a - 1.0) * ln_1p(-1.0 / a) - ln(a)
 }

@@ -24,7 +24,7 @@
 use crate::curve::chord_between_integers;
 use crate::params::{Neighbors, NoiseMultiplier, Order, SamplingProbability};
 use paygo_numeric::Interval;
-use paygo_numeric::elementary::{exp, exp_m1, exp_up, ln, ln_1p, ln_1p_up};
+use paygo_numeric::elementary::{exp, exp_m1, exp_up, ln, ln_1p, ln_1p_up, power_of_two};
 use paygo_numeric::excess::{entropy_excess, exp_excess, log_excess};
 use paygo_numeric::rounding::{add_up, div_up, mul_up, sub_down};
 use paygo_numeric::sums::log_add_exp;
@@ -180,12 +180,6 @@ fn plain_bound(s: f64, a: f64) -> f64 {
 fn per_order(moment: f64, a: f64) -> f64 {
     let value = div_up(moment, sub_down(a, 1.0));
     if value.is_nan() { f64::INFINITY } else { value.max(f64::MIN_POSITIVE) }
-}
-
-/// The power of two at or below `2^x`.
-fn power_of_two(x: f64) -> f64 {
-    #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a double is small")]
-    2f64.powi(x.floor() as i32)
 }
 
 /// A guess at the logarithm of the expectation: its two ends, `j = 2` and `j = α`. For choosing a step only.
