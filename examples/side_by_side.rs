@@ -1,12 +1,13 @@
 //! paygo's side of `bench/compare.py`: the same three tasks, timed, as JSON Lines on standard output.
 
-use paygo::accounting::account::{least_epsilon, tightest};
+use paygo::accounting::account::{Target as Question, least_epsilon, tightest};
 use paygo::accounting::calibrate::{Target, least_noise};
 use paygo::accounting::convert::Conversion;
 use paygo::accounting::cost::Cost;
 use paygo::accounting::curve::Orders;
 use paygo::accounting::mechanism::{Mechanism, PoissonSampledGaussian, Single};
 use paygo::accounting::params::{Delta, Epsilon, Neighbors, NoiseMultiplier, SamplingProbability};
+use paygo::accounting::privacy_loss;
 use std::error::Error;
 use std::time::Instant;
 
@@ -45,6 +46,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         row.method, row.epsilon
     );
 
+    let plan = cost(Q, 1.1)?.repeat(STEPS)?;
+    let (seconds, row) = timed(1, || privacy_loss::row(&plan, Question::Delta(delta)).expect("a row"));
+    println!(
+        r#"{{"task": "epsilon", "method": "paygo {}", "seconds": {seconds:e}, "value": {}}}"#,
+        row.method, row.epsilon
+    );
+
     let orders = Orders::standard();
     for steps in [100u32, 1000, 10_000] {
         let (seconds, epsilon) = timed(1, || {
@@ -68,6 +76,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (seconds, found) =
         timed(5, || least_noise(target, |noise| Ok(cost(Q, noise).expect("a step").repeat(STEPS)?)));
     let found = found?;
+    let tight = Target::EpsilonDeltaTight(Epsilon::new(3.0)?, delta);
+    let start = Instant::now();
+    let tightest = least_noise(tight, |noise| Ok(cost(Q, noise).expect("a step").repeat(STEPS)?))?;
+    println!(
+        r#"{{"task": "calibrate", "method": "paygo privacy-loss", "seconds": {:e}, "value": {}, "epsilon": {}}}"#,
+        start.elapsed().as_secs_f64(),
+        tightest.value,
+        tightest.price.get()
+    );
     println!(
         r#"{{"task": "calibrate", "method": "paygo renyi-exact", "seconds": {seconds:e}, "value": {}, "epsilon": {}}}"#,
         found.value,
