@@ -9,7 +9,7 @@ use paygo_accounting::curve::Orders;
 use paygo_accounting::estimate;
 use paygo_accounting::guarantee::Basis;
 use paygo_accounting::mechanism::{Gaussian, Mechanism, PoissonSampledGaussian, Single};
-use paygo_accounting::params::{Count, Delta, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability};
+use paygo_accounting::params::{Count, Delta, Epsilon, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability};
 use paygo_accounting::schedule::Schedule;
 
 fn delta() -> Delta {
@@ -173,4 +173,23 @@ fn estimates_are_marked_wherever_they_appear() {
     let q = SamplingProbability::new(0.02).expect("q");
     let truth = gaussian::sampled_delta(q, noise(0.5), row.epsilon).removed.get();
     assert!(truth > 300.0 * row.delta.get(), "δ {truth}");
+}
+
+#[test]
+fn theorem_5_of_asoodeh_is_an_expansion_not_a_bound() {
+    let (epsilon, steps) = (|e: f64| Epsilon::new(e).expect("epsilon"), Count::new(100).expect("count"));
+    let noise_for = |e: f64, d: f64| {
+        let delta = Delta::new(d).expect("delta");
+        estimate::theorem5_noise(epsilon(e), delta, steps).map(|estimate| estimate.for_display())
+    };
+    // σ² = 2T/ε²·ln(1/δ) + T/ε − 2T/ε²·(ln(2·ln(1/δ)) + 1 − ln ε) at ε = 1, T = 100, δ = 1e-5.
+    let l = 1e5f64.ln();
+    let by_hand = (200.0 * l + 100.0 - 200.0 * ((2.0 * l).ln() + 1.0)).sqrt();
+    let ours = noise_for(1.0, 1e-5).expect("in range");
+    assert!((ours.get() - by_hand).abs() < 1e-12 * by_hand, "{ours} {by_hand}");
+    // Where δ is not small the dropped terms matter: at (1, 0.1) the noise it asks for gives ε = 1.953, not 1.
+    let cost = gaussians(noise_for(1.0, 0.1).expect("in range").get(), 100);
+    let real = gaussian::epsilon(cost.mu().expect("mu"), Delta::new(0.1).expect("delta")).get();
+    assert!((real - 1.953_13).abs() < 1e-4, "{real}");
+    assert!(noise_for(1e-9, 1e-5).is_none(), "outside ε > 2δ·ln(1/δ)");
 }
