@@ -30,11 +30,13 @@ use paygo_numeric::search::root_within;
 /// Unit roundoff.
 const U: f64 = f64::EPSILON / 2.0;
 /// Different mechanisms beyond which it takes too long.
-const MOST_MECHANISMS: usize = 64;
+const MOST_MECHANISMS: usize = 16;
 /// Multiples of the tilt tried in Chernoff's bound on what lies above the window.
 const CHERNOFF: [f64; 5] = [1.0, 2.0, 5.0, 12.0, 30.0];
 /// Cells of one step beyond which it takes too long.
-const MOST_CELLS: f64 = 2e6;
+const MOST_CELLS: f64 = 4e5;
+/// Multiples of the saddle point that are tried as tilts until the transform's error is small beside δ.
+const TILTS: [f64; 4] = [1.0, 0.6, 0.35, 1.5];
 
 /// The price of a plan by its privacy-loss distribution; `None` when a mechanism has none here, or it would take too long.
 ///
@@ -51,40 +53,61 @@ pub fn row(cost: &Cost, target: Target) -> Option<Row> {
     if steps.len() > MOST_MECHANISMS || steps.is_empty() {
         return None;
     }
-    // The Rényi row says where to look: at which ε, with which tilt.
+    // Where to look, and with which tilt: the Rényi row bounds both, the saddle point says where about they are.
     let near = renyi_row(cost, target);
-    let (delta_guess, epsilon_guess) = (near.delta.get(), near.epsilon.get());
-    if !(delta_guess > 1e-290 && delta_guess < 1.0 && epsilon_guess < 1e6 && epsilon_guess > 0.0) {
+    let usable = near.delta.get() > 1e-290 && near.delta < Delta::ONE && near.epsilon.get() < 1e6;
+    if !usable || near.epsilon == Epsilon::ZERO {
         return None;
     }
-    let tilt = near.order?.get() - 1.0;
-    if !(1e-3..1e4).contains(&tilt) {
-        return None;
-    }
-    let plan = Plan { cost, steps: &steps, tilt, epsilon: epsilon_guess, delta: delta_guess };
-    let (removed, added) = (plan.compose(Direction::Removed)?, plan.compose(Direction::Added)?);
-    let basis = Basis::FixedInAdvance;
-    let delta_at = |epsilon: f64| removed.delta(epsilon).max(added.delta(epsilon));
-    match target {
-        Target::Epsilon(epsilon) => {
-            let delta = Delta::from_upper_bound(delta_at(epsilon.get()));
-            Some(Row { method: "privacy-loss", epsilon, delta, order: None, basis })
+    let (tilt, center, delta) = saddle_point(cost, target, &near)?;
+    // Any tilt is sound, so the least answer is; the first that leaves little error and a fine grid will do: what the
+    // grid adds to the variance, at most h²/4 a step, is little beside the variance itself, about twice the KL divergence.
+    let total: f64 = steps.iter().map(|(_, count)| count.to_f64()).sum();
+    let variance = 2.0 * cost.renyi(Order::new(1.01).ok()?);
+    let mut best: Option<Row> = None;
+    for share in TILTS {
+        let plan = Plan { cost, steps: &steps, tilt: share * tilt, epsilon: center, delta, most: near.epsilon.get() };
+        let Some((row, error, h)) = plan.row(target) else { continue };
+        let good = error <= 1e-3 * row.delta.get() && total * h * h / 4.0 <= 1e-3 * variance;
+        if best.as_ref().is_none_or(|best| (row.epsilon, row.delta) < (best.epsilon, best.delta)) {
+            best = Some(row);
         }
-        Target::Delta(delta) => {
-            let log_target = ln(delta.get());
-            let found = root_within(0.0, epsilon_guess * 1.01, 1e-9, |e| log_target - ln(delta_at(e)));
-            // Bound: move up until the certified δ agrees.
-            let mut bump = 1e-9;
-            while bump < 1.0 {
-                let epsilon = Epsilon::from_upper_bound(found * (1.0 + bump) + 1e-12);
-                if delta_at(epsilon.get()) <= delta.get() {
-                    return Some(Row { method: "privacy-loss", epsilon, delta, order: None, basis });
-                }
-                bump *= 8.0;
-            }
-            None
+        if good {
+            break;
         }
     }
+    best
+}
+
+/// About the λ at which the tilted total is centered on the answer, that ε, and δ there. For searches only.
+///
+/// With `K(λ) = λ·D_{λ+1}`: `ε ≈ K′(λ)` and `δ ≈ e^{K − λK′}/(λ(λ+1)√(2πK″))` (Alghamdi et al., arXiv:2208.09595).
+fn saddle_point(cost: &Cost, target: Target, near: &Row) -> Option<(f64, f64, f64)> {
+    let cumulant = |x: f64| x * cost.renyi(Order::new(1.0 + x).expect("above 1"));
+    let at = |x: f64| {
+        let d = 0.02 * x;
+        let (low, middle, high) = (cumulant(x - d), cumulant(x), cumulant(x + d));
+        let (slope, curvature) = ((high - low) / (2.0 * d), ((high - 2.0 * middle + low) / (d * d)).max(1e-300));
+        let log_delta = middle - x * slope - ln(x * (x + 1.0)) - 0.5 * ln(2.0 * std::f64::consts::PI * curvature);
+        (slope, log_delta)
+    };
+    let gap = |y: f64| {
+        let (slope, log_delta) = at(exp(y));
+        let value = match target {
+            Target::Epsilon(epsilon) => slope - epsilon.get(),
+            Target::Delta(delta) => ln(delta.get()) - log_delta,
+        };
+        if value.is_nan() { 1.0 } else { value }
+    };
+    // The Rényi order is where its own bound is least; the saddle point lies below it, if not by much.
+    let most = near.order.map_or(1e4, |order| (4.0 * order.get()).min(1e4));
+    let tilt = exp(root_within(ln(1e-3), ln(most), 1e-4, gap));
+    let (slope, log_delta) = at(tilt);
+    let (center, delta) = match target {
+        Target::Epsilon(epsilon) => (epsilon.get(), exp(log_delta).min(near.delta.get())),
+        Target::Delta(delta) => (slope.clamp(1e-3 * near.epsilon.get(), near.epsilon.get()), delta.get()),
+    };
+    (tilt.is_finite() && center > 0.0 && delta > 1e-290).then_some((tilt, center, delta))
 }
 
 /// The least of the fast methods and the privacy-loss distribution.
@@ -239,8 +262,11 @@ struct Plan<'a> {
     cost: &'a Cost,
     steps: &'a [(Pair, Count)],
     tilt: f64,
+    /// About the answer.
     epsilon: f64,
     delta: f64,
+    /// A bound on the answer.
+    most: f64,
 }
 
 /// The law of the total loss around `center`, tilted, with its error bounds.
@@ -250,9 +276,10 @@ struct Composed {
     bottom: i64,
     tilt: f64,
     center: f64,
-    /// Σ over cells `≥ i` of the tilted mass times `e^{−λ(loss − center)}`, and of the same times `e^{center − loss}`.
-    mass_above: Vec<f64>,
-    weighted_above: Vec<f64>,
+    /// For each cell `i`: `Σ_{j≥i} t_j·e^{−λ(l_j−l_i)}` rounded up, and the same with λ + 1, rounded down; `t` the tilted
+    /// masses. Relative to the cell itself, so that nothing overflows.
+    above: Vec<f64>,
+    above_weighted: Vec<f64>,
     /// `K(λ) − λ·center`: the logarithm of what turns the sums above into probabilities.
     log_scale: f64,
     /// Bound on the ℓ2 error of the tilted masses.
@@ -262,6 +289,37 @@ struct Composed {
 }
 
 impl Plan<'_> {
+    /// The row, how much of its δ is the transform's error bound, and the grid's step.
+    fn row(&self, target: Target) -> Option<(Row, f64, f64)> {
+        let (removed, added) = (self.compose(Direction::Removed)?, self.compose(Direction::Added)?);
+        let delta_at = |epsilon: f64| removed.delta(epsilon).0.max(added.delta(epsilon).0);
+        let row = |epsilon: Epsilon, delta: Delta| {
+            let error = removed.delta(epsilon.get()).1.max(added.delta(epsilon.get()).1);
+            (
+                Row { method: "privacy-loss", epsilon, delta, order: None, basis: Basis::FixedInAdvance },
+                error,
+                removed.h,
+            )
+        };
+        match target {
+            Target::Epsilon(epsilon) => Some(row(epsilon, Delta::from_upper_bound(delta_at(epsilon.get())))),
+            Target::Delta(delta) => {
+                let log_target = ln(delta.get());
+                let found = root_within(0.0, self.most * 1.01, 1e-9, |e| log_target - ln(delta_at(e)));
+                // Bound: move up until the certified δ agrees.
+                let mut bump = 1e-9;
+                while bump < 1.0 {
+                    let epsilon = Epsilon::from_upper_bound(found * (1.0 + bump) + 1e-12);
+                    if delta_at(epsilon.get()) <= delta.get() {
+                        return Some(row(epsilon, delta));
+                    }
+                    bump *= 8.0;
+                }
+                None
+            }
+        }
+    }
+
     fn compose(&self, direction: Direction) -> Option<Composed> {
         let total: f64 = self.steps.iter().map(|(_, count)| count.to_f64()).sum();
         let size: usize = match total {
@@ -293,7 +351,7 @@ impl Plan<'_> {
         }
         let e1 = relative_error(size);
         let mut spectrum: Option<Vec<Complex>> = None;
-        let (mut log_scale, mut error, mut infinite) = (Interval::ZERO, 0.0, 0.0);
+        let (mut log_scale, mut error, mut growth, mut infinite) = (Interval::ZERO, 0.0, 0.0, 0.0);
         let mut log_wrapped = CHERNOFF.map(|_| Interval::ZERO);
         for &(pair, count) in self.steps {
             let law = self.discretize(pair, direction, h, total)?;
@@ -312,10 +370,11 @@ impl Plan<'_> {
             let norm = data.iter().fold(0.0, |sum, c| add_up(sum, mul_up(c.re, c.re))).sqrt() * (1.0 + 4.0 * U);
             // ROUNDING: up. The tilted masses sum to at most 1, so |f| ≤ 1, |f̂| ≤ 1 + e with e the error of one entry, and
             // |f̂ᵏ − fᵏ| ≤ k(1+e)^{k−1}|f̂ − f|; the power adds 3 units for each of at most k + 64 products.
-            if n * e1 * cells.sqrt() * norm > 5e-3 {
+            growth = add_up(growth, n * e1 * cells.sqrt() * norm);
+            error = add_up(error, mul_up(1.01 * (n * e1 + (4.0 * n + 256.0) * U), norm));
+            if growth.is_nan() || growth > 5e-3 {
                 return None;
             }
-            error = add_up(error, mul_up(1.01 * (n * e1 + (4.0 * n + 256.0) * U), norm));
             transform(&mut data, false);
             for value in &mut data {
                 *value = value.power(count.get());
@@ -331,19 +390,19 @@ impl Plan<'_> {
         #[expect(clippy::cast_precision_loss, reason = "at most 64 mechanisms")]
         let products = self.steps.len() as f64;
         error = add_up(error, 1.01 * (e1 + 4.0 * products * U));
-        if error > 1e-3 {
+        if error.is_nan() || error > 1e-3 || data.iter().any(|value| !value.re.is_finite()) {
             return None;
         }
-        // Suffix sums of p·e^{−λ(l−ε)} and of the same times e^{−(l−ε)}, from the top of the window down.
+        // Suffix sums by recurrence, from the top of the window down.
         #[expect(clippy::cast_possible_truncation, reason = "checked above")]
         let bottom = bottom as i64;
-        let (mut mass_above, mut weighted_above) = (vec![0.0; size + 1], vec![0.0; size + 1]);
+        let decay = (-(Interval::point(self.tilt) * h)).exp().hi();
+        let decay_weighted = (-((Interval::point(self.tilt) + 1.0) * h)).exp().lo();
+        let (mut above, mut above_weighted) = (vec![0.0; size + 1], vec![0.0; size + 1]);
         for i in (0..size).rev() {
-            let index = bottom + offset(i);
-            let (cell, loss) = (cell_of(index, size), loss_at(index, h));
-            let weight = data[cell].re.max(0.0) * exp(-self.tilt * (loss - self.epsilon));
-            mass_above[i] = mass_above[i + 1] + weight;
-            weighted_above[i] = weighted_above[i + 1] + weight * exp(self.epsilon - loss);
+            let mass = data[cell_of(bottom + offset(i), size)].re.max(0.0);
+            above[i] = mass + decay * above[i + 1];
+            above_weighted[i] = mass + decay_weighted * above_weighted[i + 1];
         }
         // Chernoff: P(L ≥ top) ≤ e^{K(λ) − λ·top}, at the best of a few λ.
         let top = loss_at(bottom + offset(size), h);
@@ -359,8 +418,8 @@ impl Plan<'_> {
             bottom,
             tilt: self.tilt,
             center: self.epsilon,
-            mass_above,
-            weighted_above,
+            above,
+            above_weighted,
             log_scale,
             error,
             infinite: add_up(infinite, wrapped),
@@ -370,7 +429,6 @@ impl Plan<'_> {
     /// The loss of one step on the grid.
     fn discretize(&self, pair: Pair, direction: Direction, h: f64, total: f64) -> Option<GridLaw> {
         if let Pair::Response { epsilon, delta } = pair {
-            // Atoms at ±ε, moved up to the grid; the chord cannot help an atom.
             if epsilon / h > MOST_CELLS {
                 return None;
             }
@@ -378,11 +436,17 @@ impl Plan<'_> {
             let kept = Interval::ONE - delta;
             let plus = kept / ((-e).exp() + 1.0);
             let minus = kept / (e.exp() + 1.0);
-            let (high, low) = (first_at_or_above(epsilon, h), first_at_or_above(-epsilon, h));
+            let (high, low) = (first_at_or_above(epsilon, h), first_at_or_above(-epsilon, h) - 1);
             let mut masses = vec![0.0; cells_between(low, high)];
-            masses[0] = minus.hi();
             let last = masses.len() - 1;
-            masses[last] = add_up(masses[last], plus.hi());
+            for (mass, loss, right) in [(minus.hi(), -e, 1), (plus.hi(), e, last)] {
+                // The chord between the grid points around an atom: right = p·(1 − e^{l−loss})/(1 − e^{−h}).
+                let left = Interval::point(loss_at(low + offset(right) - 1, h));
+                let share = (-((left - loss).exp_m1()) / -(Interval::point(-h).exp_m1())).hi().clamp(0.0, 1.0);
+                let weight = mul_up(mass, share).min(mass);
+                masses[right] = add_up(masses[right], weight);
+                masses[right - 1] = add_up(masses[right - 1], sub_up(mass, weight));
+            }
             return Some(GridLaw { first: low, masses, infinite: delta });
         }
         // Losses from where almost nothing lies below to where what lies above may count as infinite.
@@ -446,24 +510,31 @@ fn tilt_law(law: &GridLaw, h: f64, tilt: f64) -> (Vec<f64>, f64) {
 }
 
 impl Composed {
-    /// An upper bound on δ(ε).
-    fn delta(&self, epsilon: f64) -> f64 {
-        let size = self.mass_above.len() - 1;
-        let Ok(first) = usize::try_from(first_at_or_above(epsilon, self.h) - self.bottom) else { return 1.0 };
-        let first = first.min(size);
-        let shift = epsilon - self.center;
+    /// An upper bound on δ(ε), and the part of it that is the transform's error bound.
+    fn delta(&self, epsilon: f64) -> (f64, f64) {
+        let size = self.above.len() - 1;
+        let first = first_at_or_above(epsilon, self.h);
+        let Ok(cell) = usize::try_from(first - self.bottom) else { return (1.0, 1.0) };
+        let cell = cell.min(size);
+        let loss = Interval::point(loss_at(self.bottom + offset(cell), self.h));
+        // ROUNDING: up. Two roundings a cell on terms at or above zero; the second sum is to be small.
         #[expect(clippy::cast_precision_loss, reason = "a size below 2^21")]
-        let cells = size as f64;
-        // ROUNDING: up. Sums of `cells` terms at or above zero, each with an exponential of an argument of this size.
-        let slack = U * (2.0 * cells + 64.0 + 8.0 * (self.tilt + 1.0) * cells * self.h);
-        let above = self.mass_above[first] * (1.0 + slack);
-        let weighted = exp(shift) * self.weighted_above[first] * (1.0 - slack - 4.0 * U * (2.0 + shift.abs()));
-        let main = (above - weighted).max(0.0);
-        // Transform: ‖weights‖₂·error, with weights at most e^{−λ(l−center)} for l from ε on.
+        let slack = U * (4.0 * size as f64 + 64.0);
+        let kept = mul_up(self.above[cell], 1.0 + slack);
+        let taken = (-(loss - epsilon)).exp().lo() * self.above_weighted[cell] * (1.0 - slack);
+        let main = sub_up(kept, taken);
+        // Transform: ‖weights‖₂·error, with weights at most e^{−λ(l_j−l)} for the cells from `l` on.
         let decay = -(Interval::point(-2.0 * self.tilt) * self.h).exp_m1();
-        let transform = self.error * exp_up(-self.tilt * shift) * 1.001 / decay.lo().sqrt();
-        let scaled = mul_up(exp_up(self.log_scale), add_up(main, transform));
-        add_up(scaled, self.infinite).min(1.0)
+        let error = div_up(self.error, decay.sqrt().lo());
+        // e^{K − λ·l} turns tilted masses at `l` into masses.
+        let scale = (Interval::point(self.log_scale) - Interval::point(self.tilt) * (loss - self.center)).exp().hi();
+        let bound = add_up(mul_up(scale, add_up(main.max(0.0), error)), self.infinite);
+        // Doubt is 1: a NaN anywhere above ends here.
+        if (main + error + scale + bound).is_nan() {
+            (1.0, 1.0)
+        } else {
+            (bound.min(1.0), mul_up(scale, error).min(1.0))
+        }
     }
 }
 

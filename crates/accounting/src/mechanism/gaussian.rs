@@ -3,7 +3,9 @@
 use crate::params::{Count, Mu, NoiseMultiplier, Order, Rho};
 use paygo_numeric::Interval;
 
-/// Gaussian noise of `noise_multiplier` times the ℓ2 sensitivity. The discrete Gaussian costs the same (T52).
+/// Gaussian noise of `noise_multiplier` times the ℓ2 sensitivity.
+///
+/// *Discrete* Gaussian noise has the same ρ (T52) but not the same μ or profile: declare it as `zcdp`.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Gaussian {
     /// Noise over sensitivity.
