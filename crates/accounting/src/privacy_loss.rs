@@ -8,7 +8,7 @@
 //!   because `E_P[u; cell] = Q(cell)`, under `Q`. (Doroshenko et al., arXiv:2207.04380, call it connecting the dots.) What
 //!   rounding leaves open goes to the right border; what lies above the grid counts as an infinite loss.
 //! - **Tilt.** The law is weighted by `e^{λL}` before the transform, so that its errors are relative to the tail that δ
-//!   lives in, not to the whole; λ + 1 is about the best Rényi order. Any λ > 0 is sound.
+//!   lives in, not to the whole; λ comes from a saddle point. Any λ > 0 is sound.
 //! - **Transform.** Powers of the discrete Fourier transform compose the steps; the error of the transform is bounded
 //!   beforehand ([`paygo_numeric::fft`]) and added. The sum is known modulo the window: what wraps around from above is
 //!   bounded by Chernoff and added; what wraps from below only adds.
@@ -114,8 +114,8 @@ fn saddle_point(cost: &Cost, target: Target, near: &Row) -> Option<(f64, f64, f6
 #[must_use]
 pub fn tightest_of_all(cost: &Cost, delta: Delta) -> Row {
     let fast = tightest(cost, delta);
-    if fast.method == "gdp-exact" || fast.method == "optimal" {
-        return fast; // Exact already.
+    if cost.mu().is_some() {
+        return fast; // Gaussian noise alone: exact already.
     }
     match row(cost, Target::Delta(delta)) {
         Some(row) if row.epsilon < fast.epsilon => row,
@@ -387,7 +387,7 @@ impl Plan<'_> {
         let mut data = spectrum?;
         transform(&mut data, true);
         // The way back, of something of norm at most 1, and the products between mechanisms.
-        #[expect(clippy::cast_precision_loss, reason = "at most 64 mechanisms")]
+        #[expect(clippy::cast_precision_loss, reason = "at most 16 mechanisms")]
         let products = self.steps.len() as f64;
         error = add_up(error, 1.01 * (e1 + 4.0 * products * U));
         if error.is_nan() || error > 1e-3 || data.iter().any(|value| !value.re.is_finite()) {
