@@ -1,6 +1,6 @@
 //! paygo's side of `bench/compare.py`: the same three tasks, timed, as JSON Lines on standard output.
 
-use paygo::accounting::account::{Target as Question, least_epsilon, tightest};
+use paygo::accounting::account::{Question, least_epsilon, tightest};
 use paygo::accounting::calibrate::{Target, least_noise};
 use paygo::accounting::convert::Conversion;
 use paygo::accounting::cost::Cost;
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
 
     let plan = cost(Q, 1.1)?.repeat(STEPS)?;
-    let (seconds, row) = timed(1, || privacy_loss::row(&plan, Question::Delta(delta)).expect("a row"));
+    let (seconds, row) = timed(1, || privacy_loss::row(&plan, Question::EpsilonAt(delta)).expect("a row"));
     println!(
         r#"{{"task": "epsilon", "method": "paygo {}", "seconds": {seconds:e}, "value": {}}}"#,
         row.method, row.epsilon

@@ -2,7 +2,7 @@
 //! same bodies coverage-guided.
 
 use bolero::check;
-use paygo::accounting::account::{Target, rows};
+use paygo::accounting::account::{Question, rows};
 use paygo::accounting::convert::{Conversion, gaussian, zcdp};
 use paygo::accounting::cost::Cost;
 use paygo::accounting::mechanism::{Mechanism, PoissonSampledGaussian, Single};
@@ -42,7 +42,7 @@ fn plan_numbers() {
         let mechanism = wire::Mechanism::Repeat { count: wire::Number::Integer(n), of: Box::new(mechanism) };
         let Ok(checked) = Mechanism::try_from(&mechanism) else { return };
         let Ok(cost) = Cost::of(&checked, Neighbors::AddRemove) else { return };
-        for row in rows(&cost, Target::Delta(Delta::new(1e-6).unwrap())) {
+        for row in rows(&cost, Question::EpsilonAt(Delta::new(1e-6).unwrap())) {
             assert!(!row.epsilon.get().is_nan() && !row.delta.get().is_nan());
         }
     });

@@ -1,10 +1,10 @@
 //! `paygo account`: the price of a plan by every method that applies.
 
-use super::arguments::{TargetArguments, svg_path};
+use super::arguments::{QuestionArguments, svg_path};
 use super::output::{json_number, print, print_json, shown_up, table};
 use anyhow::Context;
 use clap::Args;
-use paygo_accounting::account::{Row, Target, best_proved, rows, tightest};
+use paygo_accounting::account::{Question, Row, best_proved, rows, tightest};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::guarantee::Basis;
 use paygo_accounting::params::{Delta, Epsilon, Neighbors};
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// A plan in TOML or JSON; - reads it from standard input
     plan: PathBuf,
     #[command(flatten)]
-    target: TargetArguments,
+    question: QuestionArguments,
     /// Answer in JSON
     #[arg(long)]
     json: bool,
@@ -35,14 +35,14 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let plan = read_plan(&arguments.plan)?;
-    let target = match arguments.target.target()? {
-        Some(target) => target,
-        None => plan_target(&plan)?,
+    let question = match arguments.question.question()? {
+        Some(question) => question,
+        None => plan_question(&plan)?,
     };
     let cost = plan.cost().with_context(|| name(&arguments.plan))?;
-    let rows = all_rows(&cost, target);
+    let rows = all_rows(&cost, question);
     if let Some(path) = &arguments.plot {
-        plot(&plan, target, path)?;
+        plot(&plan, question, path)?;
     }
     if arguments.json {
         print_json(&json!({
@@ -58,11 +58,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Every method, the slow one included; estimates stay last.
-pub(crate) fn all_rows(cost: &Cost, target: Target) -> Vec<Row> {
-    let mut all = rows(cost, target);
+pub(crate) fn all_rows(cost: &Cost, question: Question) -> Vec<Row> {
+    let mut all = rows(cost, question);
     // Gaussian noise alone has an exact answer already.
     if cost.mu().is_none()
-        && let Some(row) = privacy_loss::row(cost, target)
+        && let Some(row) = privacy_loss::row(cost, question)
     {
         let proved = all.iter().take_while(|row| row.basis != Basis::Estimate).count();
         all.insert(proved, row);
@@ -102,15 +102,15 @@ pub(crate) fn parse_plan(text: &str) -> anyhow::Result<Plan> {
 }
 
 /// The question that the plan itself asks.
-fn plan_target(plan: &Plan) -> anyhow::Result<Target> {
+fn plan_question(plan: &Plan) -> anyhow::Result<Question> {
     match (&plan.delta, &plan.epsilon) {
         (Some(_), Some(_)) => anyhow::bail!("the plan gives delta and epsilon; one of them is the question"),
         (Some(number), None) => {
             let delta = Delta::new(number.down("delta")?)?;
             anyhow::ensure!(delta < Delta::ONE, "delta = {delta} is outside its domain; expected 0 <= delta < 1");
-            Ok(Target::Delta(delta))
+            Ok(Question::EpsilonAt(delta))
         }
-        (None, Some(number)) => Ok(Target::Epsilon(Epsilon::new(number.down("epsilon")?)?)),
+        (None, Some(number)) => Ok(Question::DeltaAt(Epsilon::new(number.down("epsilon")?)?)),
         (None, None) => {
             anyhow::bail!("the plan gives neither delta nor epsilon\nhint: add `delta = 1e-5`, or --delta 1e-5")
         }
@@ -154,8 +154,8 @@ pub(crate) fn report(plan: &Plan, cost: &Cost, rows: &[Row]) -> String {
 }
 
 /// ε after each of some numbers of steps, in the order of the plan.
-fn plot(plan: &Plan, target: Target, path: &Path) -> anyhow::Result<()> {
-    let Target::Delta(delta) = target else { anyhow::bail!("--plot draws epsilon; give --delta") };
+fn plot(plan: &Plan, question: Question, path: &Path) -> anyhow::Result<()> {
+    let Question::EpsilonAt(delta) = question else { anyhow::bail!("--plot draws epsilon; give --delta") };
     let neighbors: Neighbors = plan.neighbors.into();
     let releases: Vec<(Cost, u64)> =
         plan.release_costs()?.into_iter().map(|(cost, count)| (cost, count.get())).collect();
@@ -179,7 +179,7 @@ fn plot(plan: &Plan, target: Target, path: &Path) -> anyhow::Result<()> {
         last = steps;
         // The privacy-loss distribution takes a while: every fifth point will do.
         let price = if i % 5 == 0 { all_rows } else { rows };
-        for row in price(&prefix(&releases, steps)?, Target::Delta(delta)) {
+        for row in price(&prefix(&releases, steps)?, Question::EpsilonAt(delta)) {
             #[expect(clippy::cast_precision_loss, reason = "a plot")]
             let point = (steps as f64, row.epsilon.get());
             match series.iter_mut().find(|series| series.name.trim_end_matches(" (estimate)") == row.method) {

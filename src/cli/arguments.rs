@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
-use paygo_accounting::account::Target;
+use paygo_accounting::account::Question;
 use paygo_accounting::params::{Count, Delta, Epsilon, OutOfDomain};
 use paygo_accounting::wire::Number;
 use paygo_numeric::decimal::{parse_down, parse_nearest, parse_up};
@@ -80,7 +80,7 @@ pub(crate) fn svg_path(text: &str) -> Result<PathBuf, String> {
 
 /// Which of ε and δ is given.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct TargetArguments {
+pub(crate) struct QuestionArguments {
     /// Ask for epsilon at this delta
     #[arg(long, value_name = "DELTA", allow_hyphen_values = true)]
     pub(crate) delta: Option<Decimal>,
@@ -96,19 +96,19 @@ pub(crate) fn delta(text: &Decimal) -> anyhow::Result<Delta> {
     Ok(delta)
 }
 
-impl TargetArguments {
+impl QuestionArguments {
     /// The question asked, if one was.
-    pub(crate) fn target(&self) -> anyhow::Result<Option<Target>> {
+    pub(crate) fn question(&self) -> anyhow::Result<Option<Question>> {
         match (&self.delta, &self.epsilon) {
             (Some(_), Some(_)) => anyhow::bail!("give --delta or --epsilon, not both"),
-            (Some(text), None) => Ok(Some(Target::Delta(delta(text)?))),
-            (None, Some(text)) => Ok(Some(Target::Epsilon(text.down_as(Epsilon::new)?))),
+            (Some(text), None) => Ok(Some(Question::EpsilonAt(delta(text)?))),
+            (None, Some(text)) => Ok(Some(Question::DeltaAt(text.down_as(Epsilon::new)?))),
             (None, None) => Ok(None),
         }
     }
 
     /// The question asked.
-    pub(crate) fn required(&self) -> anyhow::Result<Target> {
-        self.target()?.context("give --delta to ask for epsilon, or --epsilon to ask for delta")
+    pub(crate) fn required(&self) -> anyhow::Result<Question> {
+        self.question()?.context("give --delta to ask for epsilon, or --epsilon to ask for delta")
     }
 }

@@ -1,9 +1,9 @@
 //! `paygo convert`: between the currencies, by every method.
 
-use super::arguments::{Decimal, TargetArguments, delta};
+use super::arguments::{Decimal, QuestionArguments, delta};
 use super::output::{json_number, print, print_json, shown_down, shown_up, table};
 use clap::Args;
-use paygo_accounting::account::Target;
+use paygo_accounting::account::Question;
 use paygo_accounting::convert::{Conversion, gaussian, zcdp};
 use paygo_accounting::params::{Epsilon, Mu, Order, OutOfDomain, Rho};
 use serde_json::{Map, Value};
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MU", group = "from", allow_hyphen_values = true)]
     gdp: Option<Decimal>,
     #[command(flatten)]
-    target: TargetArguments,
+    question: QuestionArguments,
     /// With --epsilon and --delta: the orders at which the Rényi budgets are wanted
     #[arg(long, value_name = "ORDER", value_delimiter = ',', default_value = "2,4,8,16,32,64")]
     orders: Vec<Decimal>,
@@ -36,25 +36,25 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let answers: Vec<(String, f64)> = if let Some(text) = &arguments.renyi {
         let (order, value) = parse_renyi(text)?;
-        let target = arguments.target.required()?;
-        let by = |conversion: Conversion| match target {
-            Target::Delta(delta) => conversion.epsilon(order, value, delta).get(),
-            Target::Epsilon(epsilon) => conversion.delta(order, value, epsilon).get(),
+        let question = arguments.question.required()?;
+        let by = |conversion: Conversion| match question {
+            Question::EpsilonAt(delta) => conversion.epsilon(order, value, delta).get(),
+            Question::DeltaAt(epsilon) => conversion.delta(order, value, epsilon).get(),
         };
         Conversion::ALL.map(|conversion| (conversion.word().to_owned(), by(conversion))).to_vec()
     } else if let Some(text) = &arguments.zcdp {
         let rho = text.up_as(Rho::new)?;
-        let target = arguments.target.required()?;
-        let by = |conversion: Conversion| match target {
-            Target::Delta(delta) => zcdp::epsilon(conversion, rho, delta).0.get(),
-            Target::Epsilon(epsilon) => zcdp::delta(conversion, rho, epsilon).0.get(),
+        let question = arguments.question.required()?;
+        let by = |conversion: Conversion| match question {
+            Question::EpsilonAt(delta) => zcdp::epsilon(conversion, rho, delta).0.get(),
+            Question::DeltaAt(epsilon) => zcdp::delta(conversion, rho, epsilon).0.get(),
         };
         Conversion::ALL.map(|conversion| (conversion.word().to_owned(), by(conversion))).to_vec()
     } else if let Some(text) = &arguments.gdp {
         let mu = text.up_as(Mu::new)?;
-        let exact = match arguments.target.required()? {
-            Target::Delta(delta) => gaussian::epsilon(mu, delta).get(),
-            Target::Epsilon(epsilon) => gaussian::delta(mu, epsilon).get(),
+        let exact = match arguments.question.required()? {
+            Question::EpsilonAt(delta) => gaussian::epsilon(mu, delta).get(),
+            Question::DeltaAt(epsilon) => gaussian::delta(mu, epsilon).get(),
         };
         vec![("exact".to_owned(), exact)]
     } else {
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let object: Map<String, Value> = answers.into_iter().map(|(name, value)| (name, json_number(value))).collect();
         print_json(&Value::Object(object))?;
     } else {
-        let asked = if arguments.target.delta.is_some() { "epsilon" } else { "delta" };
+        let asked = if arguments.question.delta.is_some() { "epsilon" } else { "delta" };
         let rows = answers.into_iter().map(|(name, value)| vec![name, shown_up(value)]);
         print(&table(&["method", asked], rows))?;
     }
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// The largest divergences that still give the (ε, δ) asked for, rounded down.
 fn budgets(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let (Some(epsilon), Some(delta_text)) = (&arguments.target.epsilon, &arguments.target.delta) else {
+    let (Some(epsilon), Some(delta_text)) = (&arguments.question.epsilon, &arguments.question.delta) else {
         anyhow::bail!(
             "nothing to convert\nhint: --renyi ORDER:VALUE, --zcdp RHO or --gdp MU with --delta or --epsilon; or both of --epsilon and --delta for budgets"
         );

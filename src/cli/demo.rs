@@ -3,7 +3,7 @@
 use super::account::{all_rows, parse_plan, report};
 use super::output::{print, shown_up};
 use clap::Args;
-use paygo_accounting::account::Target;
+use paygo_accounting::account::Question;
 use paygo_accounting::params::{Delta, NoiseMultiplier, Rho};
 use paygo_accounting::schedule::Schedule;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub(crate) fn run(_: &Arguments) -> anyhow::Result<ExitCode> {
     let plan = parse_plan(PLAN)?;
     let cost = plan.cost()?;
     let delta = Delta::new(1e-5)?;
-    print(&report(&plan, &cost, &all_rows(&cost, Target::Delta(delta))))?;
+    print(&report(&plan, &cost, &all_rows(&cost, Question::EpsilonAt(delta))))?;
 
     print("\n2. How little noise keeps the same run at epsilon = 3?")?;
     print("   $ paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 --sampling-probability 0.0042667\n")?;

@@ -16,13 +16,13 @@ use paygo_numeric::elementary::{exp, exp_m1, ln};
 use paygo_numeric::rounding::sub_down;
 use paygo_numeric::search::minimize;
 
-/// What is fixed; the other number is asked for.
+/// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Target {
+pub enum Question {
     /// The least ε at this δ.
-    Delta(Delta),
+    EpsilonAt(Delta),
     /// The least δ at this ε.
-    Epsilon(Epsilon),
+    DeltaAt(Epsilon),
 }
 
 /// One method's answer.
@@ -61,13 +61,13 @@ pub fn best_proved(rows: &[Row]) -> Option<&Row> {
 
 /// Every method that applies to a cost, from the simplest to the tightest, estimates last.
 #[must_use]
-pub fn rows(cost: &Cost, target: Target) -> Vec<Row> {
+pub fn rows(cost: &Cost, question: Question) -> Vec<Row> {
     let mut rows = Vec::new();
-    composition_rows(cost, target, &mut rows);
-    zcdp_rows(cost, target, &mut rows);
-    gdp_row(cost, target, &mut rows);
-    renyi_rows(cost, target, &mut rows);
-    estimate_rows(cost, target, &mut rows);
+    composition_rows(cost, question, &mut rows);
+    zcdp_rows(cost, question, &mut rows);
+    gdp_row(cost, question, &mut rows);
+    renyi_rows(cost, question, &mut rows);
+    estimate_rows(cost, question, &mut rows);
     rows
 }
 
@@ -75,12 +75,12 @@ pub fn rows(cost: &Cost, target: Target) -> Vec<Row> {
 #[must_use]
 pub fn tightest(cost: &Cost, delta: Delta) -> Row {
     let mut rows = Vec::new();
-    gdp_row(cost, Target::Delta(delta), &mut rows);
+    gdp_row(cost, Question::EpsilonAt(delta), &mut rows);
     if rows.is_empty() {
         let priced = Priced::new(cost);
-        rows.push(priced.row(Conversion::Exact, Target::Delta(delta), None));
+        rows.push(priced.row(Conversion::Exact, Question::EpsilonAt(delta), None));
         if cost.approximate_steps().is_some() {
-            composition_rows(cost, Target::Delta(delta), &mut rows);
+            composition_rows(cost, Question::EpsilonAt(delta), &mut rows);
         }
     }
     let least = |a: Row, b: Row| if b.epsilon < a.epsilon { b } else { a };
@@ -157,7 +157,7 @@ impl<'a> Priced<'a> {
     }
 
     /// One conversion's row. `hint` is an order at which a looser conversion did well: it keeps the rows in order.
-    fn row(&self, conversion: Conversion, target: Target, hint: Option<Order>) -> Row {
+    fn row(&self, conversion: Conversion, question: Question, hint: Option<Order>) -> Row {
         let method = match conversion {
             Conversion::Classic => "renyi-classic",
             Conversion::Cks => "renyi-cks",
@@ -165,15 +165,15 @@ impl<'a> Priced<'a> {
             Conversion::Exact => "renyi-exact",
         };
         let basis = Basis::FixedInAdvance;
-        match target {
-            Target::Delta(delta) => {
+        match question {
+            Question::EpsilonAt(delta) => {
                 let (epsilon, order) = match after_slack(delta, self.slack) {
                     Some(rest) => self.epsilon(conversion, rest, hint),
                     None => (Epsilon::INFINITE, None),
                 };
                 Row { method, epsilon, delta, order, basis }
             }
-            Target::Epsilon(epsilon) => {
+            Question::DeltaAt(epsilon) => {
                 let (delta, order) = self.delta(conversion, epsilon, hint);
                 Row { method, epsilon, delta: delta + self.slack, order, basis }
             }
@@ -243,37 +243,37 @@ fn after_slack(delta: Delta, slack: Delta) -> Option<Delta> {
     Delta::new(sub_down(delta.get(), slack.get())).ok().filter(|rest| slack == Delta::ZERO || *rest > Delta::ZERO)
 }
 
-fn renyi_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
+fn renyi_rows(cost: &Cost, question: Question, rows: &mut Vec<Row>) {
     let priced = Priced::new(cost);
     let mut hint = None;
     for conversion in Conversion::ALL {
-        let row = priced.row(conversion, target, hint);
+        let row = priced.row(conversion, question, hint);
         hint = row.order;
         rows.push(row);
     }
 }
 
 /// The row of the exact Rényi conversion.
-pub(crate) fn renyi_row(cost: &Cost, target: Target) -> Row {
-    Priced::new(cost).row(Conversion::Exact, target, None)
+pub(crate) fn renyi_row(cost: &Cost, question: Question) -> Row {
+    Priced::new(cost).row(Conversion::Exact, question, None)
 }
 
-fn zcdp_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
+fn zcdp_rows(cost: &Cost, question: Question, rows: &mut Vec<Row>) {
     let Some(rho) = cost.rho() else { return };
     let slack = cost.slack();
     let basis = Basis::FullyAdaptive;
     for (method, conversion) in
         [("zcdp-classic", Conversion::Classic), ("zcdp-cks", Conversion::Cks), ("zcdp-exact", Conversion::Exact)]
     {
-        rows.push(match target {
-            Target::Delta(delta) => {
+        rows.push(match question {
+            Question::EpsilonAt(delta) => {
                 let (epsilon, order) = match after_slack(delta, slack) {
                     Some(rest) => zcdp::epsilon(conversion, rho, rest),
                     None => (Epsilon::INFINITE, None),
                 };
                 Row { method, epsilon, delta, order, basis }
             }
-            Target::Epsilon(epsilon) => {
+            Question::DeltaAt(epsilon) => {
                 let (delta, order) = zcdp::delta(conversion, rho, epsilon);
                 Row { method, epsilon, delta: delta + slack, order, basis }
             }
@@ -281,20 +281,20 @@ fn zcdp_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
     }
 }
 
-fn gdp_row(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
+fn gdp_row(cost: &Cost, question: Question, rows: &mut Vec<Row>) {
     let Some(mu) = cost.mu() else { return };
-    let (epsilon, delta) = match target {
-        Target::Delta(delta) => (gaussian::epsilon(mu, delta), delta),
-        Target::Epsilon(epsilon) => (epsilon, gaussian::delta(mu, epsilon)),
+    let (epsilon, delta) = match question {
+        Question::EpsilonAt(delta) => (gaussian::epsilon(mu, delta), delta),
+        Question::DeltaAt(epsilon) => (epsilon, gaussian::delta(mu, epsilon)),
     };
     rows.push(Row { method: "gdp-exact", epsilon, delta, order: None, basis: Basis::FullyAdaptive });
 }
 
-fn composition_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
+fn composition_rows(cost: &Cost, question: Question, rows: &mut Vec<Row>) {
     let Some(steps) = cost.approximate_steps() else { return };
     let (sum, sum_delta) = compose::basic(&steps);
-    match target {
-        Target::Delta(delta) => {
+    match question {
+        Question::EpsilonAt(delta) => {
             let epsilon = if sum_delta <= delta { sum } else { Epsilon::INFINITE };
             rows.push(Row { method: "basic", epsilon, delta, order: None, basis: Basis::FullyAdaptive });
             for (method, drift) in [("advanced-drv", Drift::Drv), ("advanced-tanh", Drift::Tanh)] {
@@ -309,7 +309,7 @@ fn composition_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
                 rows.push(Row { method: "optimal", epsilon, delta, order: None, basis });
             }
         }
-        Target::Epsilon(epsilon) => {
+        Question::DeltaAt(epsilon) => {
             let delta = if sum <= epsilon { sum_delta } else { Delta::ONE };
             rows.push(Row { method: "basic", epsilon, delta, order: None, basis: Basis::FullyAdaptive });
             if let Some(delta) = compose::optimal(&steps, epsilon) {
@@ -321,8 +321,8 @@ fn composition_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
 }
 
 /// \[Y\]'s and \[A\]'s estimates, for plans of one Poisson-sampled Gaussian, so that their readers find them, marked.
-fn estimate_rows(cost: &Cost, target: Target, rows: &mut Vec<Row>) {
-    let Target::Delta(delta) = target else { return };
+fn estimate_rows(cost: &Cost, question: Question, rows: &mut Vec<Row>) {
+    let Question::EpsilonAt(delta) = question else { return };
     let Some(&[(Single::PoissonSampledGaussian(sampled), count)]) = cost.singles().as_deref() else { return };
     let (q, s) = (sampled.sampling_probability, sampled.noise_multiplier);
     if q.get() >= 1.0 || delta == Delta::ZERO {

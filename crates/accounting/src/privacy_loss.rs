@@ -15,7 +15,7 @@
 //!
 //! Both directions are computed; the larger counts. Fixed in advance only: as a filter it would be unsound (T40).
 
-use crate::account::{Row, Target, renyi_row, tightest};
+use crate::account::{Question, Row, renyi_row, tightest};
 use crate::cost::Cost;
 use crate::guarantee::Basis;
 use crate::mechanism::Single;
@@ -47,19 +47,19 @@ const TILTS: [f64; 4] = [1.0, 0.6, 0.35, 1.5];
 /// pairs dominates the composition, also when the queries (not the parameters) are adaptive. Source: Zhu, Dong, Wang,
 /// arXiv:2106.08567, Theorems 10 and 11 (T41).
 #[must_use]
-pub fn row(cost: &Cost, target: Target) -> Option<Row> {
+pub fn row(cost: &Cost, question: Question) -> Option<Row> {
     let steps: Vec<(Pair, Count)> =
         cost.singles()?.into_iter().map(|(single, count)| Some((Pair::of(single)?, count))).collect::<Option<_>>()?;
     if steps.len() > MOST_MECHANISMS || steps.is_empty() {
         return None;
     }
     // Where to look, and with which tilt: the Rényi row bounds both, the saddle point says where about they are.
-    let near = renyi_row(cost, target);
+    let near = renyi_row(cost, question);
     let usable = near.delta.get() > 1e-290 && near.delta < Delta::ONE && near.epsilon.get() < 1e6;
     if !usable || near.epsilon == Epsilon::ZERO {
         return None;
     }
-    let (tilt, center, delta) = saddle_point(cost, target, &near)?;
+    let (tilt, center, delta) = saddle_point(cost, question, &near)?;
     // Any tilt is sound, so the least answer is; the first that leaves little error and a fine grid will do: what the
     // grid adds to the variance, at most h²/4 a step, is little beside the variance itself, about twice the KL divergence.
     let total: f64 = steps.iter().map(|(_, count)| count.to_f64()).sum();
@@ -67,7 +67,7 @@ pub fn row(cost: &Cost, target: Target) -> Option<Row> {
     let mut best: Option<Row> = None;
     for share in TILTS {
         let plan = Plan { cost, steps: &steps, tilt: share * tilt, epsilon: center, delta, most: near.epsilon.get() };
-        let Some((row, error, h)) = plan.row(target) else { continue };
+        let Some((row, error, h)) = plan.row(question) else { continue };
         let good = error <= 1e-3 * row.delta.get() && total * h * h / 4.0 <= 1e-3 * variance;
         if best.as_ref().is_none_or(|best| (row.epsilon, row.delta) < (best.epsilon, best.delta)) {
             best = Some(row);
@@ -82,7 +82,7 @@ pub fn row(cost: &Cost, target: Target) -> Option<Row> {
 /// About the λ at which the tilted total is centered on the answer, that ε, and δ there. For searches only.
 ///
 /// With `K(λ) = λ·D_{λ+1}`: `ε ≈ K′(λ)` and `δ ≈ e^{K − λK′}/(λ(λ+1)√(2πK″))` (Alghamdi et al., arXiv:2208.09595).
-fn saddle_point(cost: &Cost, target: Target, near: &Row) -> Option<(f64, f64, f64)> {
+fn saddle_point(cost: &Cost, question: Question, near: &Row) -> Option<(f64, f64, f64)> {
     let cumulant = |x: f64| x * cost.renyi(Order::new(1.0 + x).expect("above 1"));
     let at = |x: f64| {
         let d = 0.02 * x;
@@ -93,9 +93,9 @@ fn saddle_point(cost: &Cost, target: Target, near: &Row) -> Option<(f64, f64, f6
     };
     let gap = |y: f64| {
         let (slope, log_delta) = at(exp(y));
-        let value = match target {
-            Target::Epsilon(epsilon) => slope - epsilon.get(),
-            Target::Delta(delta) => ln(delta.get()) - log_delta,
+        let value = match question {
+            Question::DeltaAt(epsilon) => slope - epsilon.get(),
+            Question::EpsilonAt(delta) => ln(delta.get()) - log_delta,
         };
         if value.is_nan() { 1.0 } else { value }
     };
@@ -103,9 +103,9 @@ fn saddle_point(cost: &Cost, target: Target, near: &Row) -> Option<(f64, f64, f6
     let most = near.order.map_or(1e4, |order| (4.0 * order.get()).min(1e4));
     let tilt = exp(root_within(ln(1e-3), ln(most), 1e-4, gap));
     let (slope, log_delta) = at(tilt);
-    let (center, delta) = match target {
-        Target::Epsilon(epsilon) => (epsilon.get(), exp(log_delta).min(near.delta.get())),
-        Target::Delta(delta) => (slope.clamp(1e-3 * near.epsilon.get(), near.epsilon.get()), delta.get()),
+    let (center, delta) = match question {
+        Question::DeltaAt(epsilon) => (epsilon.get(), exp(log_delta).min(near.delta.get())),
+        Question::EpsilonAt(delta) => (slope.clamp(1e-3 * near.epsilon.get(), near.epsilon.get()), delta.get()),
     };
     (tilt.is_finite() && center > 0.0 && delta > 1e-290).then_some((tilt, center, delta))
 }
@@ -117,7 +117,7 @@ pub fn tightest_of_all(cost: &Cost, delta: Delta) -> Row {
     if cost.mu().is_some() {
         return fast; // Gaussian noise alone: exact already.
     }
-    match row(cost, Target::Delta(delta)) {
+    match row(cost, Question::EpsilonAt(delta)) {
         Some(row) if row.epsilon < fast.epsilon => row,
         Some(_) | None => fast,
     }
@@ -290,7 +290,7 @@ struct Composed {
 
 impl Plan<'_> {
     /// The row, how much of its δ is the transform's error bound, and the grid's step.
-    fn row(&self, target: Target) -> Option<(Row, f64, f64)> {
+    fn row(&self, question: Question) -> Option<(Row, f64, f64)> {
         let (removed, added) = (self.compose(Direction::Removed)?, self.compose(Direction::Added)?);
         let delta_at = |epsilon: f64| removed.delta(epsilon).0.max(added.delta(epsilon).0);
         let row = |epsilon: Epsilon, delta: Delta| {
@@ -301,9 +301,9 @@ impl Plan<'_> {
                 removed.h,
             )
         };
-        match target {
-            Target::Epsilon(epsilon) => Some(row(epsilon, Delta::from_upper_bound(delta_at(epsilon.get())))),
-            Target::Delta(delta) => {
+        match question {
+            Question::DeltaAt(epsilon) => Some(row(epsilon, Delta::from_upper_bound(delta_at(epsilon.get())))),
+            Question::EpsilonAt(delta) => {
                 let log_target = ln(delta.get());
                 let found = root_within(0.0, self.most * 1.01, 1e-9, |e| log_target - ln(delta_at(e)));
                 // Bound: move up until the certified δ agrees.
@@ -340,7 +340,7 @@ impl Plan<'_> {
         let h = {
             // Wide enough, too, for what lies above to weigh little beside δ.
             let little = Delta::from_upper_bound(1e-4 * self.delta + 1.001 * self.cost.slack().get());
-            let top = renyi_row(self.cost, Target::Delta(little)).epsilon.get();
+            let top = renyi_row(self.cost, Question::EpsilonAt(little)).epsilon.get();
             let raw = 2.0 * (14.0 * spread).max(1.1 * (top - self.epsilon)) / cells;
             let unit = power_of_two(raw.log2() - 6.0);
             (raw / unit).ceil() * unit

@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "an independent reference")]
 
-use paygo_accounting::account::Target;
+use paygo_accounting::account::Question;
 use paygo_accounting::compose;
 use paygo_accounting::convert::gaussian;
 use paygo_accounting::cost::Cost;
@@ -20,11 +20,11 @@ fn sampled(q: f64, s: f64, count: u64) -> Cost {
 }
 
 fn delta_at(cost: &Cost, e: f64) -> Option<f64> {
-    row(cost, Target::Epsilon(Epsilon::new(e).expect("epsilon"))).map(|row| row.delta.get())
+    row(cost, Question::DeltaAt(Epsilon::new(e).expect("epsilon"))).map(|row| row.delta.get())
 }
 
 fn epsilon_at(cost: &Cost, d: f64) -> f64 {
-    row(cost, Target::Delta(Delta::new(d).expect("delta"))).expect("a row").epsilon.get()
+    row(cost, Question::EpsilonAt(Delta::new(d).expect("delta"))).expect("a row").epsilon.get()
 }
 
 proptest! {
@@ -90,14 +90,14 @@ fn training_runs_are_close_to_what_uncertified_accountants_say() {
 fn enormous_losses_stay_above_the_truth() {
     // Truths: a closed form over the number of hits; dp-accounting.
     for (q, s, steps, d, truth) in [(0.1, 0.06, 20, 1e-6, 1445.2475), (0.1819, 0.138, 95, 0.003_99, 685.923)] {
-        if let Some(row) = row(&sampled(q, s, steps), Target::Delta(Delta::new(d).expect("delta"))) {
+        if let Some(row) = row(&sampled(q, s, steps), Question::EpsilonAt(Delta::new(d).expect("delta"))) {
             let ours = row.epsilon.get();
             assert!(ours >= truth * (1.0 - 1e-6) && ours <= truth * 1.01, "q {q} s {s}: {ours} {truth}");
         }
     }
     let huge = cost(Mechanism::gaussian(0.01).expect("mechanism"), 1);
     let exact = gaussian::epsilon(huge.mu().expect("mu"), Delta::new(1e-6).expect("delta")).get();
-    if let Some(row) = row(&huge, Target::Delta(Delta::new(1e-6).expect("delta"))) {
+    if let Some(row) = row(&huge, Question::EpsilonAt(Delta::new(1e-6).expect("delta"))) {
         assert!(row.epsilon.get() >= exact);
     }
 }
@@ -133,5 +133,5 @@ fn laplace_and_randomized_response_and_mixtures() {
     assert!(with >= 1e-5 + without * 0.99, "{with} {without}");
     // Mechanisms without a known pair of laws have no row.
     let zcdp = cost(Mechanism::Single(Single::Zcdp(paygo_accounting::params::Rho::new(0.1).expect("rho"))), 1);
-    assert!(row(&zcdp, Target::Delta(Delta::new(1e-5).expect("delta"))).is_none());
+    assert!(row(&zcdp, Question::EpsilonAt(Delta::new(1e-5).expect("delta"))).is_none());
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "an independent reference")]
 
-use paygo_accounting::account::{Target, rows, tightest};
+use paygo_accounting::account::{Question, rows, tightest};
 use paygo_accounting::calibrate::{self, CalibrationError, largest_sampling_probability, least_noise, most_repeats};
 use paygo_accounting::convert::pointwise::{dp_to_pointwise, pointwise_to_dp};
 use paygo_accounting::convert::{Conversion, gaussian, zcdp};
@@ -266,7 +266,7 @@ fn every_conversion_is_no_looser_than_the_one_before_it_in_the_rows_too() {
         Cost::of(&single(Single::PoissonSampledGaussian(sampled(0.1, 1.0))), Neighbors::AddRemove),
     ];
     for cost in costs.map(|cost| cost.expect("cost")) {
-        for question in [Target::Delta(del(1e-5)), Target::Epsilon(eps(1.0))] {
+        for question in [Question::EpsilonAt(del(1e-5)), Question::DeltaAt(eps(1.0))] {
             let rows = rows(&cost, question);
             let renyi: Vec<_> = rows.iter().filter(|row| row.method.starts_with("renyi-")).collect();
             for pair in renyi.windows(2) {
@@ -303,7 +303,7 @@ fn optimal_composition_of_many_steps_ends() {
         Cost::of(&single(Single::Pure(eps(e))), Neighbors::AddRemove).and_then(|cost| cost.repeat(n)).expect("cost")
     });
     let cost = steps[0].and(&steps[1]).and_then(|cost| cost.and(&steps[2])).expect("cost");
-    let rows = rows(&cost, Target::Delta(del(1e-6)));
+    let rows = rows(&cost, Question::EpsilonAt(del(1e-6)));
     let of = |method: &str| rows.iter().find(|row| row.method == method).expect("a row").epsilon.get();
     assert!(of("optimal") <= of("advanced-tanh") && of("optimal") >= 0.5 * of("zcdp-exact"), "{rows:?}");
 }
@@ -372,13 +372,13 @@ fn approximate_steps_pay_their_delta_first() {
     let step = single(Single::Approximate(eps(0.1), del(1e-8)));
     let cost = Cost::of(&step, Neighbors::AddRemove).expect("cost").repeat(100).expect("count");
     assert!(cost.slack().get() >= 1e-6);
-    for row in rows(&cost, Target::Delta(del(1e-6 * 0.99))) {
+    for row in rows(&cost, Question::EpsilonAt(del(1e-6 * 0.99))) {
         assert_eq!(row.epsilon, Epsilon::INFINITE, "{}: δ is spent before ε is looked at", row.method);
     }
-    for row in rows(&cost, Target::Delta(del(1e-5))) {
+    for row in rows(&cost, Question::EpsilonAt(del(1e-5))) {
         assert!(row.epsilon < Epsilon::INFINITE, "{}", row.method);
     }
-    for row in rows(&cost, Target::Epsilon(eps(5.0))) {
+    for row in rows(&cost, Question::DeltaAt(eps(5.0))) {
         assert!(row.delta.get() >= 1e-6 * (1.0 - 1e-3), "{}: δ {} leaves out the steps' own", row.method, row.delta);
     }
 }
@@ -389,7 +389,7 @@ fn optimal_composition_is_the_tightest_for_pure_steps() {
         .expect("cost")
         .repeat(200)
         .expect("count");
-    let rows = rows(&cost, Target::Delta(del(1e-6)));
+    let rows = rows(&cost, Question::EpsilonAt(del(1e-6)));
     let optimal = rows.iter().find(|row| row.method == "optimal").expect("a row").epsilon;
     for row in rows.iter().filter(|row| row.basis != Basis::Estimate) {
         assert!(optimal.get() <= row.epsilon.get() * (1.0 + 1e-9), "{} beats the optimum", row.method);

@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "an independent reference")]
 
-use paygo_accounting::account::{Target, least_epsilon, rows};
+use paygo_accounting::account::{Question, least_epsilon, rows};
 use paygo_accounting::convert::{Conversion, gaussian, zcdp};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::curve::Orders;
@@ -164,7 +164,7 @@ fn e16_the_usual_approximation_overspends() {
 #[test]
 fn estimates_are_marked_wherever_they_appear() {
     let cost = Cost::of(&Mechanism::Single(Single::PoissonSampledGaussian(sampled(0.02, 0.5))), Neighbors::AddRemove);
-    let rows = rows(&cost.expect("cost"), Target::Delta(delta()));
+    let rows = rows(&cost.expect("cost"), Question::EpsilonAt(delta()));
     let marked: Vec<_> = rows.iter().filter(|row| row.method.starts_with("estimate-")).collect();
     assert_eq!(marked.len(), 2);
     assert!(marked.iter().all(|row| row.basis == Basis::Estimate));
