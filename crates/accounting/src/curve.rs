@@ -140,14 +140,7 @@ impl RenyiCurve {
         chord.hi().min(self.values[above])
     }
 
-    /// Composition: the sum at each order, rounded up. `None` when the orders differ.
-    #[must_use]
-    pub fn plus(&self, other: &Self) -> Option<Self> {
-        let mut sum = self.clone();
-        sum.add(other).then_some(sum)
-    }
-
-    /// Composition in place; false, and nothing changed, when the orders differ.
+    /// Composition: adds the other's value at each order, rounded up; false, and nothing changed, when the orders differ.
     #[must_use]
     pub fn add(&mut self, other: &Self) -> bool {
         if self.orders != other.orders {

@@ -226,6 +226,17 @@ proptest! {
     }
 }
 
+/// Where products turn subnormal nothing is claimed below 10⁻²⁹⁰.
+#[test]
+fn vanishing_samples_cost_something() {
+    for q in [1e-300, 1e-200, 1e-155, 1e-148, 1e-140] {
+        for a in [1.5, 2.0, 3.5, 64.0, 300.0] {
+            let values = [sampled(q, 1.0).renyi(order(a)), sampled(q, 1.0).renyi_at(&[order(a)])[0]];
+            assert!(values.iter().all(|&value| value >= 1e-290 && value < f64::INFINITY), "q {q} α {a}: {values:?}");
+        }
+    }
+}
+
 /// A lower bound on the sampled Gaussian's divergence, `α/(2s²) + α·ln q/(α−1)`: `(1+w)^α ≥ (qΛ)^α`. Once broken for small
 /// noise and orders below 2, where a scale far above the truth drowned the sum in underflow.
 #[test]

@@ -36,6 +36,8 @@ const U: f64 = f64::EPSILON / 2.0;
 const LARGEST_SUM: f64 = 1_048_576.0;
 /// A trapezoidal rule of more nodes than this is not worth its time.
 const MOST_NODES: f64 = 40_000.0;
+/// No divergence is reported below this: products of smaller numbers may be subnormal, where relative errors are not small.
+const LEAST: f64 = 1e-290;
 /// Integer orders up to this one share one binomial triangle.
 const TRIANGLE: usize = 64;
 /// `√(2π)` rounded down, as a divisor of upper bounds.
@@ -83,7 +85,7 @@ impl PoissonSampledGaussian {
         per_order(moment, a).min(plain)
     }
 
-    /// The forward bound at many orders at once: what a stored curve needs, several times faster than one by one.
+    /// The forward bound at many orders at once, sharing the work: what a stored curve needs.
     ///
     /// Orders at which the moment passes `e^300` get the bound without amplification: no conversion with a δ above
     /// 10⁻¹⁰⁰ looks there.
@@ -176,10 +178,10 @@ fn plain_bound(s: f64, a: f64) -> f64 {
     (Interval::point(a) / (Interval::point(s).square() * 2.0)).hi()
 }
 
-/// `moment/(α−1)` rounded up, and never zero: a mechanism that does something costs something.
+/// `moment/(α−1)` rounded up, and never below [`LEAST`]: a mechanism that does something costs something.
 fn per_order(moment: f64, a: f64) -> f64 {
     let value = div_up(moment, sub_down(a, 1.0));
-    if value.is_nan() { f64::INFINITY } else { value.max(f64::MIN_POSITIVE) }
+    if value.is_nan() { f64::INFINITY } else { value.max(LEAST) }
 }
 
 /// A guess at the logarithm of the expectation: its two ends, `j = 2` and `j = α`. For choosing a step only.
@@ -348,7 +350,7 @@ struct Rule {
     half_width: f64,
     /// Logarithm of the bound on `E|f|` over the strip, less the expectation itself.
     log_modulus: f64,
-    /// For `x` beyond `growth`, the majorant times the density falls at least like `e^{(growth−x)·x/s²}`.
+    /// For `x` beyond `growth`, the majorant times the density falls by `e^{(growth−x)·h/s²}` or more from node to node.
     growth: f64,
     /// The largest value of `f` on the left, where `w` tends to `−q`.
     at_minus_q: f64,
