@@ -29,6 +29,8 @@ pub(super) fn check(family: &str, case: &mut Check<'_>) -> Option<()> {
         "composition" => composition(case),
         "schedules" => schedules(case),
         "limited_order" => limited_order(case),
+        "filters" => super::filters::check(case),
+        "odometers" => super::odometers::check(case),
         _ => None,
     }
 }

@@ -4,6 +4,8 @@
 //! are exact decimals and are read to the side on which the answer is not too small.
 
 mod families;
+mod filters;
+mod odometers;
 
 use paygo_numeric::decimal::{parse_down, parse_nearest, parse_up};
 use serde::Deserialize;
@@ -202,6 +204,10 @@ impl<'a> Check<'a> {
         texts(self.input(name)).iter().map(|text| parse_up(text).unwrap_or(f64::NAN)).collect()
     }
 
+    fn output(&self, name: &str) -> &'a Value {
+        self.case.outputs.get(name).unwrap_or(&Value::Null)
+    }
+
     /// Whether the case has this output.
     fn has(&self, name: &str) -> bool {
         self.case.outputs.get(name).is_some()
@@ -219,21 +225,59 @@ impl<'a> Check<'a> {
 
     /// The list `ours` promises to be lower bounds, one by one.
     fn lowers(&mut self, name: &str, ours: &[f64]) {
+        self.list(name, ours, false);
+    }
+
+    /// The list `ours` promises to be upper bounds, one by one.
+    fn uppers(&mut self, name: &str, ours: &[f64]) {
+        self.list(name, ours, true);
+    }
+
+    fn list(&mut self, name: &str, ours: &[f64], upper: bool) {
         let list = self.case.outputs.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         if list.len() != ours.len() {
             self.complaints.push(format!("{name}: {} values, expected {}", ours.len(), list.len()));
         }
         for (truth, &value) in list.iter().zip(ours) {
-            self.compare(name, Some(truth), value, false);
+            self.compare(name, Some(truth), value, upper);
+        }
+    }
+
+    /// The decisions must be the very ones.
+    fn decisions(&mut self, ours: &[bool]) {
+        self.compared += 1;
+        let list = self.case.outputs.get("decisions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let theirs: Vec<Option<bool>> = list.iter().map(Value::as_bool).collect();
+        if theirs.len() != ours.len() || theirs.iter().zip(ours).any(|(theirs, ours)| *theirs != Some(*ours)) {
+            self.complaints.push(format!("decisions: got {ours:?}, expected {theirs:?}"));
         }
     }
 
     /// `ours` must be the very number.
     fn equal(&mut self, name: &str, ours: f64) {
+        self.same(name, self.case.outputs.get(name), ours);
+    }
+
+    /// `ours` must be the very number at a place of a list.
+    fn equal_at(&mut self, name: &str, index: usize, ours: f64) {
+        self.same(name, self.case.outputs.get(name).and_then(|list| list.get(index)), ours);
+    }
+
+    fn same(&mut self, name: &str, truth: Option<&Value>, ours: f64) {
         self.compared += 1;
-        let truth = self.case.outputs.get(name).and_then(Value::as_str).and_then(parse_nearest);
+        let truth = truth.and_then(Value::as_str).and_then(parse_nearest);
         if truth != Some(ours) {
             self.complaints.push(format!("{name}: got {ours}, expected {truth:?}"));
+        }
+    }
+
+    /// `ours`, computed from rounded inputs, must agree with a number of the case.
+    fn close(&mut self, name: &str, ours: f64, truth: f64) {
+        self.compared += 1;
+        let relative = ((ours - truth) / truth).abs();
+        self.worst = self.worst.max(relative);
+        if relative.is_nan() || relative > TIGHT {
+            self.complaints.push(format!("{name}: {ours:e} is {relative:e} away from {truth:e}"));
         }
     }
 

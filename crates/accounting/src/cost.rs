@@ -6,8 +6,8 @@
 use crate::curve::{Orders, RenyiCurve};
 use crate::mechanism::{Gaussian, Mechanism, Single};
 use crate::params::{Count, Delta, Epsilon, Mu, Neighbors, Order, OutOfDomain, Rho};
-use paygo_numeric::Interval;
 use paygo_numeric::rounding::{add_up, mul_up};
+use paygo_numeric::{Amount, Interval};
 use std::cmp::Ordering;
 
 /// A mechanism that cannot be priced as asked.
@@ -186,6 +186,71 @@ impl Cost {
         Delta::from_upper_bound(bag_slack(&self.parts))
     }
 
+    /// ρ in zCDP as an exact amount, rounded up once per mechanism; `None` when a mechanism has none.
+    #[must_use]
+    pub fn rho_amount(&self) -> Option<Amount> {
+        bag_amount(&self.parts, &rho_amount)
+    }
+
+    /// μ² in GDP as an exact amount, rounded up once per mechanism; `None` when a mechanism has none.
+    #[must_use]
+    pub fn mu_squared_amount(&self) -> Option<Amount> {
+        bag_amount(&self.parts, &|single, count| {
+            let exact = if let Single::Gaussian(gaussian) = single {
+                Amount::inverse_square_up(count.get(), 1, gaussian.noise_multiplier.get())
+            } else {
+                single.mu().map(|mu| mu.amount().square_up().times(count.get()))
+            };
+            let square = bag_mu_squared(&[Part { of: Unit::Single(single.clone()), count }])?;
+            let bound = Amount::from_f64_up(square);
+            Some(exact.map_or(bound, |exact| exact.min(bound)))
+        })
+    }
+
+    /// The sum of the pure ε (basic composition, T2) as an exact amount; `None` when a mechanism has no ε of its own.
+    #[must_use]
+    pub fn epsilon_amount(&self) -> Option<Amount> {
+        bag_amount(&self.parts, &|single, count| {
+            if let Single::Laplace(laplace) = single
+                && let Some(exact) = Amount::inverse_up(count.get(), laplace.scale.get())
+            {
+                return Some(exact);
+            }
+            single.approximate().map(|(epsilon, _)| repeated(epsilon.amount(), epsilon.get(), count))
+        })
+    }
+
+    /// [`Cost::slack`] as an exact amount.
+    #[must_use]
+    pub fn slack_amount(&self) -> Amount {
+        let slack = bag_amount(&self.parts, &|single, count| {
+            Some(repeated(single.slack().amount(), single.slack().get(), count))
+        });
+        slack.unwrap_or(Amount::INFINITE)
+    }
+
+    /// Whether nothing depends on the data outside the slack: every parameter that carries loss was declared to be zero.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        bag_all(&self.parts, &Single::is_null)
+    }
+
+    /// The word of a mechanism that does not satisfy `holds`, if there is one.
+    pub(crate) fn word_without(&self, holds: impl Fn(&Single) -> bool) -> Option<&'static str> {
+        bag_find(&self.parts, &|single| !holds(single)).map(Single::word)
+    }
+
+    /// This cost as a smaller one, repeated as often as possible.
+    #[must_use]
+    pub fn as_repeat(&self) -> (Self, Count) {
+        let common = self.parts.iter().fold(0, |common, part| greatest_common_divisor(common, part.count.get())).max(1);
+        let mut one = self.clone();
+        for part in &mut one.parts {
+            part.count = Count::new(part.count.get() / common).expect("a divisor of a count");
+        }
+        (one, Count::new(common).expect("at most a count"))
+    }
+
     /// The single mechanisms and their counts, when no group of people stands apart.
     pub(crate) fn singles(&self) -> Option<Vec<(&Single, Count)>> {
         self.parts
@@ -258,7 +323,52 @@ fn merge(mut parts: Vec<Part>) -> Result<Vec<Part>, CostError> {
     Ok(merged)
 }
 
+const fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+/// Whether every single mechanism satisfies `holds`.
+fn bag_all(parts: &[Part], holds: &impl Fn(&Single) -> bool) -> bool {
+    bag_find(parts, &|single| !holds(single)).is_none()
+}
+
+/// A single mechanism that satisfies `wanted`.
+fn bag_find<'a>(parts: &'a [Part], wanted: &impl Fn(&Single) -> bool) -> Option<&'a Single> {
+    parts.iter().find_map(|part| match &part.of {
+        Unit::Single(single) => wanted(single).then_some(single),
+        Unit::Parallel(groups) => groups.iter().find_map(|group| bag_find(group, wanted)),
+    })
+}
+
 // ROUNDING: up, in every sum and product below.
+
+/// `count` times an amount: exactly, or as a double rounded up once, whichever is less.
+fn repeated(exact: Amount, one: f64, count: Count) -> Amount {
+    exact.times(count.get()).min(Amount::from_f64_up(mul_up(one, count.to_f64())))
+}
+
+/// The ρ of `count` runs, rounded up once where it can be.
+pub(crate) fn rho_amount(single: &Single, count: Count) -> Option<Amount> {
+    if let Single::Gaussian(gaussian) = single {
+        let exact = Amount::inverse_square_up(count.get(), 2, gaussian.noise_multiplier.get());
+        return Some(exact.unwrap_or_else(|| Amount::from_f64_up(gaussian.rho_of(count).get())));
+    }
+    single.rho().map(|rho| repeated(rho.amount(), rho.get(), count))
+}
+
+/// The sum over a bag; of groups of disjoint people, the worst.
+fn bag_amount(parts: &[Part], of: &impl Fn(&Single, Count) -> Option<Amount>) -> Option<Amount> {
+    parts.iter().try_fold(Amount::ZERO, |sum, part| {
+        let amount = match &part.of {
+            Unit::Single(single) => of(single, part.count)?,
+            Unit::Parallel(groups) => groups
+                .iter()
+                .try_fold(Amount::ZERO, |worst, group| Some(worst.max(bag_amount(group, of)?)))?
+                .times(part.count.get()),
+        };
+        Some(sum.plus(amount))
+    })
+}
 
 fn bag_renyi(parts: &[Part], order: Order) -> f64 {
     parts.iter().fold(0.0, |sum, part| {

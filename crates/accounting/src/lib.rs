@@ -1,9 +1,9 @@
 //! Privacy accounting that never reports too little: the pure core of paygo.
 //!
 //! ```text
-//! what was done      how bad at worst     all together     what we promise
-//! Mechanism  ─────▶  Cost (a curve)  ──▶  composition ──▶  Guarantee
-//! plain data         upper bound          upper bound      (ε, δ), neighbors, unit, basis
+//! what was done      how bad at worst     all together     may it go on?        what we promise
+//! Mechanism  ─────▶  Cost (a curve)  ──▶  composition ──▶  Filter | Odometer ─▶ Guarantee
+//! plain data         upper bound          upper bound      decision | reading   (ε, δ), neighbors, unit, basis
 //! ```
 //!
 //! Every arrow is a pure function; every number that flows right is an upper bound and is only ever rounded up. No I/O,
@@ -17,6 +17,11 @@
 //! | [`curve`] | Rényi curves on stored orders, and what may be said between them |
 //! | [`convert`] | Rényi, zCDP and GDP to (ε, δ) and back, every method |
 //! | [`compose`] | composition of (ε, δ) steps fixed in advance |
+//! | [`filter`] | may it go on? decisions before each release, fully adaptive |
+//! | [`odometer`] | how much has been spent? readings that hold at every moment |
+//! | [`charge`] | a cost in one currency, as exact amounts; their sums |
+//! | [`prior`] | weights over orders, fixed in advance, and the mixture they make |
+//! | [`stored`] | filters as they are stored |
 //! | [`account`] | all methods side by side; the tightest |
 //! | [`privacy_loss`] | the privacy-loss distribution: slower, and the tightest for sampled noise |
 //! | [`calibrate`] | the least noise, most steps or largest batch for a target |
@@ -30,14 +35,19 @@
 
 pub mod account;
 pub mod calibrate;
+pub mod charge;
 pub mod compose;
 pub mod convert;
 pub mod cost;
 pub mod curve;
 pub mod estimate;
+pub mod filter;
 pub mod guarantee;
 pub mod mechanism;
+pub mod odometer;
 pub mod params;
+pub mod prior;
 pub mod privacy_loss;
 pub mod schedule;
+pub mod stored;
 pub mod wire;

@@ -3,6 +3,8 @@
 //! A value of one of these types is inside its domain for good: NaN, a negative noise or a δ of 2 cannot be written
 //! down. Two different parameters never add up: `Epsilon + Rho` does not compile.
 
+use paygo_numeric::Amount;
+use paygo_numeric::decimal::parse_up;
 use paygo_numeric::rounding::add_up;
 
 /// A parameter outside its domain: which, what was given, what is allowed.
@@ -55,19 +57,77 @@ macro_rules! parameter {
     };
 }
 
-parameter! {
+/// A parameter that is charged as it stands: a double, and the exact amount where decimal text named a smaller one.
+macro_rules! charged_parameter {
+    ($(#[$doc:meta])* $name:ident, $word:literal, $allowed:literal, |$value:ident| $inside:expr) => {
+        $(#[$doc])*
+        #[doc = concat!("\n\nDomain: ", $allowed, "; never NaN.")]
+        #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+        pub struct $name {
+            value: f64,
+            /// Set only where it is less than the double, rounded up.
+            exact: Option<Amount>,
+        }
+
+        impl $name {
+            #[doc = concat!("Checks that the value is inside its domain: ", $allowed, ".")]
+            ///
+            /// # Errors
+            /// [`OutOfDomain`] when it is not.
+            pub fn new($value: f64) -> Result<Self, OutOfDomain> {
+                // Say the invariant, not its negation: NaN fails it. `+ 0.0` turns −0.0 into 0.0.
+                if $inside { Ok(Self::of($value + 0.0)) } else { Err(OutOfDomain::new($word, $value, $allowed)) }
+            }
+
+            /// Reads decimal text: as a double it is rounded up, as an [`Amount`] it is exact to 18 places.
+            ///
+            /// # Errors
+            /// [`OutOfDomain`] when it is not a decimal number or not inside its domain.
+            pub fn from_decimal(text: &str) -> Result<Self, OutOfDomain> {
+                let value = parse_up(text).ok_or_else(|| OutOfDomain::new($word, text, "a decimal number"))?;
+                let parsed = Self::new(value).map_err(|error| OutOfDomain { given: text.to_owned(), ..error })?;
+                let exact = Amount::from_decimal_up(text).filter(|&exact| exact < parsed.amount());
+                Ok(Self { exact, ..parsed })
+            }
+
+            /// The value; rounded up when it was read from text that no double holds.
+            #[must_use]
+            pub const fn get(self) -> f64 {
+                self.value
+            }
+
+            /// What it adds to a sum: the exact decimal it was read from, else the double, rounded up to 10⁻¹⁸.
+            #[must_use]
+            pub fn amount(self) -> Amount {
+                self.exact.unwrap_or_else(|| Amount::from_f64_up(self.value))
+            }
+
+            const fn of(value: f64) -> Self {
+                Self { value, exact: None }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(&self.value, f)
+            }
+        }
+    };
+}
+
+charged_parameter! {
     /// The ε of a guarantee.
     Epsilon, "epsilon", "0 <= epsilon <= inf", |value| 0.0 <= value
 }
-parameter! {
+charged_parameter! {
     /// The δ of a guarantee.
     Delta, "delta", "0 <= delta <= 1", |value| (0.0..=1.0).contains(&value)
 }
-parameter! {
+charged_parameter! {
     /// The ρ of zero-concentrated differential privacy (zCDP).
     Rho, "rho", "0 <= rho <= inf", |value| 0.0 <= value
 }
-parameter! {
+charged_parameter! {
     /// The μ of Gaussian differential privacy (GDP).
     Mu, "mu", "0 <= mu <= inf", |value| 0.0 <= value
 }
@@ -138,44 +198,44 @@ impl Count {
 
 impl Epsilon {
     /// No loss at all.
-    pub const ZERO: Self = Self(0.0);
+    pub const ZERO: Self = Self::of(0.0);
     /// No promise at all.
-    pub const INFINITE: Self = Self(f64::INFINITY);
+    pub const INFINITE: Self = Self::of(f64::INFINITY);
 
     /// An upper bound as it came out of a computation: NaN becomes +∞ (doubt costs, it never pays), a negative bound 0.
     #[must_use]
     pub fn from_upper_bound(value: f64) -> Self {
-        if value.is_nan() { Self::INFINITE } else { Self(value.max(0.0)) }
+        if value.is_nan() { Self::INFINITE } else { Self::of(value.max(0.0)) }
     }
 }
 
 impl Delta {
     /// Never.
-    pub const ZERO: Self = Self(0.0);
+    pub const ZERO: Self = Self::of(0.0);
     /// Always.
-    pub const ONE: Self = Self(1.0);
+    pub const ONE: Self = Self::of(1.0);
 
     /// An upper bound as it came out of a computation: NaN and anything above 1 become 1, a negative bound 0.
     #[must_use]
     pub fn from_upper_bound(value: f64) -> Self {
-        if value.is_nan() { Self::ONE } else { Self(value.clamp(0.0, 1.0)) }
+        if value.is_nan() { Self::ONE } else { Self::of(value.clamp(0.0, 1.0)) }
     }
 }
 
 impl Rho {
     /// No loss at all.
-    pub const ZERO: Self = Self(0.0);
+    pub const ZERO: Self = Self::of(0.0);
 
     /// An upper bound as it came out of a computation; NaN becomes +∞.
     #[must_use]
     pub fn from_upper_bound(value: f64) -> Self {
-        if value.is_nan() { Self(f64::INFINITY) } else { Self(value.max(0.0)) }
+        if value.is_nan() { Self::of(f64::INFINITY) } else { Self::of(value.max(0.0)) }
     }
 
     /// A budget as it came out of a computation, a lower bound; NaN and negative values become 0.
     #[must_use]
     pub fn from_lower_bound(value: f64) -> Self {
-        Self(if value > 0.0 { value } else { 0.0 })
+        Self::of(if value > 0.0 { value } else { 0.0 })
     }
 }
 
@@ -183,7 +243,7 @@ impl Mu {
     /// An upper bound as it came out of a computation; NaN becomes +∞.
     #[must_use]
     pub fn from_upper_bound(value: f64) -> Self {
-        if value.is_nan() { Self(f64::INFINITY) } else { Self(value.max(0.0)) }
+        if value.is_nan() { Self::of(f64::INFINITY) } else { Self::of(value.max(0.0)) }
     }
 }
 
@@ -191,7 +251,7 @@ impl Mu {
 impl std::ops::Add for Delta {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self::from_upper_bound(add_up(self.0, other.0))
+        Self::from_upper_bound(add_up(self.value, other.value))
     }
 }
 
@@ -199,7 +259,7 @@ impl std::ops::Add for Delta {
 impl std::ops::Add for Rho {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self(add_up(self.0, other.0))
+        Self::of(add_up(self.value, other.value))
     }
 }
 
@@ -254,6 +314,17 @@ mod tests {
     fn an_error_names_the_parameter_the_value_and_the_domain() {
         let error = SamplingProbability::new(1.5).expect_err("out of range").to_string();
         assert_eq!(error, "sampling_probability = 1.5 is outside its domain; expected 0 <= sampling_probability <= 1");
+    }
+
+    #[test]
+    fn decimal_text_is_charged_exactly_and_a_double_as_the_double_it_is() {
+        let tenth = Rho::from_decimal("0.1").expect("a rho");
+        assert_eq!(tenth.amount().times(10), Amount::ONE);
+        assert_eq!(tenth.get(), 0.1);
+        assert!(Rho::new(0.1).expect("a rho").amount() > tenth.amount());
+        assert_eq!(Rho::from_decimal("0.5").expect("a rho"), Rho::new(0.5).expect("a rho"));
+        assert!(Rho::from_decimal("-0.1").is_err() && Rho::from_decimal("a tenth").is_err());
+        assert_eq!(Delta::from_decimal("1.5").expect_err("out of range").given, "1.5");
     }
 
     #[test]

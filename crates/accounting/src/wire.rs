@@ -59,6 +59,19 @@ impl Number {
         }
     }
 
+    /// The value as a parameter that is charged as it stands: text exactly, everything else as a double.
+    fn charged<T>(
+        &self,
+        field: &'static str,
+        new: impl Fn(f64) -> Result<T, OutOfDomain>,
+        from_decimal: impl Fn(&str) -> Result<T, OutOfDomain>,
+    ) -> Result<T, OutOfDomain> {
+        match self {
+            Self::Integer(_) | Self::Float(_) => new(self.up(field)?),
+            Self::Decimal(text) => from_decimal(text),
+        }
+    }
+
     /// The value as a count.
     ///
     /// # Errors
@@ -242,6 +255,16 @@ impl From<Neighbors> for Relation {
     }
 }
 
+impl From<Relation> for Neighbors {
+    fn from(relation: Relation) -> Self {
+        match relation {
+            Relation::AddRemove => Self::AddRemove,
+            Relation::ReplaceOne => Self::ReplaceOne,
+            Relation::ZeroOut => Self::ZeroOut,
+        }
+    }
+}
+
 /// A plan: releases fixed in advance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -338,7 +361,7 @@ impl TryFrom<&Mechanism> for Checked {
     /// ROUNDING: text goes to the side on which the cost is not smaller: noise and scales down, the rest up.
     fn try_from(mechanism: &Mechanism) -> Result<Self, OutOfDomain> {
         let noise = |n: &Number| NoiseMultiplier::new(n.down("noise_multiplier")?);
-        let epsilon = |n: &Number| Epsilon::new(n.up("epsilon")?);
+        let epsilon = |n: &Number| n.charged("epsilon", Epsilon::new, Epsilon::from_decimal);
         Ok(Self::Single(match mechanism {
             Mechanism::Gaussian(fields) => {
                 let noise_multiplier = match (&fields.noise_multiplier, &fields.noise_std, &fields.l2_sensitivity) {
@@ -376,10 +399,10 @@ impl TryFrom<&Mechanism> for Checked {
             Mechanism::Exponential { epsilon: e } => Single::Exponential(epsilon(e)?),
             Mechanism::Pure { epsilon: e } => Single::Pure(epsilon(e)?),
             Mechanism::Approximate { epsilon: e, delta } => {
-                Single::Approximate(epsilon(e)?, Delta::new(delta.up("delta")?)?)
+                Single::Approximate(epsilon(e)?, delta.charged("delta", Delta::new, Delta::from_decimal)?)
             }
-            Mechanism::Zcdp { rho } => Single::Zcdp(Rho::new(rho.up("rho")?)?),
-            Mechanism::Gdp { mu } => Single::Gdp(Mu::new(mu.up("mu")?)?),
+            Mechanism::Zcdp { rho } => Single::Zcdp(rho.charged("rho", Rho::new, Rho::from_decimal)?),
+            Mechanism::Gdp { mu } => Single::Gdp(mu.charged("mu", Mu::new, Mu::from_decimal)?),
             Mechanism::PoissonSampledGaussian { sampling_probability, noise_multiplier } => {
                 Single::PoissonSampledGaussian(PoissonSampledGaussian {
                     sampling_probability: SamplingProbability::new(sampling_probability.up("sampling_probability")?)?,

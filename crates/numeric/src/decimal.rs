@@ -48,13 +48,15 @@ fn compare(value: f64, text: &str) -> Option<Ordering> {
 
 /// A decimal number as its first significant digit's exponent and its digits, without zeros at either end.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Digits {
-    exponent: i64,
-    digits: Vec<u8>,
+pub(crate) struct Digits {
+    /// The number is `0.d₁d₂… · 10^exponent`.
+    pub(crate) exponent: i64,
+    /// ASCII digits.
+    pub(crate) digits: Vec<u8>,
 }
 
 impl Digits {
-    fn of(text: &str) -> Option<Self> {
+    pub(crate) fn of(text: &str) -> Option<Self> {
         let (mantissa, exponent) = match text.find(['e', 'E']) {
             Some(at) => (&text[..at], text[at + 1..].parse::<i64>().ok()?),
             None => (text, 0),

@@ -14,11 +14,13 @@
 //! | [`sums`] | log-sum-exp, log-diff-exp, log-binomials |
 //! | [`search`] | minima of convex functions and roots of monotone ones, each with a certificate |
 //! | [`decimal`] | decimal text to the nearest double on the named side |
+//! | [`amount`] | [`Amount`]: exact sums and limits in units of 10⁻¹⁸ |
 //!
 //! The rounding mode of the processor is never touched: Rust assumes the default.
 
 #![expect(clippy::disallowed_methods, reason = "this is the crate that the border protects")]
 
+pub mod amount;
 pub mod decimal;
 pub mod elementary;
 pub mod excess;
@@ -29,4 +31,5 @@ pub mod rounding;
 pub mod search;
 pub mod sums;
 
+pub use amount::Amount;
 pub use interval::Interval;

@@ -278,6 +278,27 @@ impl Single {
         }
     }
 
+    /// Whether its output cannot depend on the data outside its slack, because the parameter that carries the loss is
+    /// zero.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        match self {
+            Self::RandomizedResponse(epsilon)
+            | Self::Exponential(epsilon)
+            | Self::Pure(epsilon)
+            | Self::Approximate(epsilon, _) => *epsilon == Epsilon::ZERO,
+            Self::Zcdp(rho) => *rho == Rho::ZERO,
+            Self::Gdp(mu) => mu.get() == 0.0,
+            Self::PoissonSampledGaussian(sampled) => sampled.sampling_probability.get() == 0.0,
+            Self::Gaussian(_)
+            | Self::Laplace(_)
+            | Self::FixedSizeSampledGaussian(_)
+            | Self::BallsAndBinsEpoch(_)
+            | Self::PartitionedEpoch(_)
+            | Self::Renyi(_) => false,
+        }
+    }
+
     /// The probability of the event outside which the Rényi curve and ρ hold: the δ of an (ε, δ)-DP mechanism, else 0.
     #[must_use]
     pub const fn slack(&self) -> Delta {

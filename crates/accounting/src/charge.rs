@@ -1,0 +1,261 @@
+//! What a cost adds to the sums of a filter or an odometer: exact amounts in one currency.
+//!
+//! Pricing (a curve at some orders, say) is the slow part and depends on nothing that was asked before; a charge that is
+//! known can be admitted millions of times a second.
+
+use crate::convert::pointwise::dp_to_pointwise;
+use crate::cost::{Cost, rho_amount};
+use crate::curve::Orders;
+use crate::mechanism::Single;
+use crate::params::{Delta, Epsilon, Neighbors};
+use paygo_numeric::{Amount, Interval};
+use std::sync::Arc;
+
+/// The numbers in which a filter or an odometer keeps its sums.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Currency {
+    /// The Rényi divergence at each order.
+    Renyi(Orders),
+    /// ρ of zCDP.
+    Rho,
+    /// μ² of GDP.
+    MuSquared,
+    /// ε, and the ρ that it implies.
+    Pure,
+    /// For the boundaries of \[W\]: ρ, the drift of pointwise steps and the sum of their δ.
+    Pointwise,
+}
+
+impl Currency {
+    /// What the numbers are called.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Renyi(_) => "a Rényi curve",
+            Self::Rho | Self::Pointwise => "a rho",
+            Self::MuSquared => "a mu",
+            Self::Pure => "an epsilon of its own",
+        }
+    }
+
+    /// How many sums there are.
+    #[must_use]
+    pub fn lanes(&self) -> usize {
+        match self {
+            Self::Renyi(orders) => orders.as_slice().len(),
+            Self::Rho | Self::MuSquared => 1,
+            Self::Pure => 2,
+            Self::Pointwise => 3,
+        }
+    }
+
+    /// The price of one mechanism, lane by lane; `None` when it has none.
+    fn lanes_of(&self, cost: &Cost) -> Option<Vec<Amount>> {
+        match self {
+            Self::Renyi(orders) => {
+                let curve = cost.curve(orders);
+                Some(curve.values().iter().map(|&value| Amount::from_f64_up(value)).collect())
+            }
+            Self::Rho => Some(vec![cost.rho_amount()?]),
+            Self::MuSquared => Some(vec![cost.mu_squared_amount()?]),
+            Self::Pure => Some(vec![cost.epsilon_amount()?, cost.rho_amount()?]),
+            Self::Pointwise => pointwise(cost),
+        }
+    }
+
+    /// Prices a cost.
+    ///
+    /// # Errors
+    /// [`Unpriced`] when the neighbor relation differs, a mechanism has no price in this currency, or the price is
+    /// infinite or zero by underflow.
+    pub fn price(self: &Arc<Self>, cost: &Cost, neighbors: Neighbors) -> Result<Charge, Unpriced> {
+        if cost.neighbors() != neighbors {
+            return Err(Unpriced::Neighbors { given: cost.neighbors(), expected: neighbors });
+        }
+        let lanes = self.lanes_of(cost).ok_or_else(|| self.no_price(cost))?;
+        // A Rényi curve may be unknown at some orders, a pure ε may be missing where ρ is finite; not at all.
+        if lanes.iter().all(|amount| amount.is_infinite()) {
+            return Err(Unpriced::Infinite { currency: self.word() });
+        }
+        if !cost.is_null() && lanes.contains(&Amount::ZERO) && !matches!(**self, Self::Pointwise) {
+            return Err(Unpriced::Underflow { currency: self.word() });
+        }
+        let slack = if matches!(**self, Self::Pointwise) { Amount::ZERO } else { cost.slack_amount() };
+        Ok(Charge { currency: Arc::clone(self), neighbors, cost: Arc::new(cost.clone()), lanes, slack })
+    }
+
+    fn no_price(&self, cost: &Cost) -> Unpriced {
+        let has = |single: &Single| match self {
+            Self::Renyi(_) => true,
+            Self::Rho | Self::Pointwise => single.rho().is_some(),
+            Self::MuSquared => single.mu().is_some(),
+            Self::Pure => single.approximate().is_some() && single.rho().is_some(),
+        };
+        let works = match self {
+            Self::Renyi(_) => "any mechanism",
+            Self::Rho | Self::Pointwise => "any mechanism but `renyi`; a mixture takes that too",
+            Self::MuSquared => "gaussian and gdp; a mixture takes any mechanism",
+            Self::Pure => {
+                "laplace, randomized_response, exponential, pure and approximate; zcdp and mixture take noise without \
+                 an epsilon of its own"
+            }
+        };
+        Unpriced::NoPrice {
+            mechanism: cost.word_without(has).unwrap_or("this mechanism"),
+            currency: self.word(),
+            works,
+        }
+    }
+}
+
+/// ρ, drift and δ of pointwise steps (Part 2.5), each (ε, δ)-DP step first made pointwise at 2ε (T36).
+fn pointwise(cost: &Cost) -> Option<Vec<Amount>> {
+    if cost.slack_amount() == Amount::ZERO {
+        return Some(vec![cost.rho_amount()?, Amount::ZERO, Amount::ZERO]);
+    }
+    let mut lanes = vec![Amount::ZERO; 3];
+    for (single, count) in cost.singles()? {
+        let Some((epsilon, delta)) = single.approximate().filter(|&(_, delta)| delta > Delta::ZERO) else {
+            lanes[0] = lanes[0].plus(rho_amount(single, count)?);
+            continue;
+        };
+        let wider = Epsilon::from_upper_bound(2.0 * epsilon.get());
+        let delta = dp_to_pointwise(epsilon, delta, wider);
+        // V = ε′², hence ρ = V/2; the drift is (1 + e^{−ε′})·δ′. ROUNDING: up.
+        let e = Interval::point(wider.get());
+        let rho = (e.square() * 0.5).hi();
+        let drift = (((-e).exp() + 1.0) * delta.get()).hi();
+        for (lane, one) in lanes.iter_mut().zip([rho, drift, delta.get()]) {
+            *lane = lane.plus(Amount::from_f64_up(one).times(count.get()));
+        }
+    }
+    Some(lanes)
+}
+
+/// A cost that cannot be priced in a currency. Nothing was charged.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Unpriced {
+    /// Its neighbor relation is not the one of the sums.
+    #[error("a cost under {given} neighbors cannot be charged where neighbors are {expected}")]
+    Neighbors {
+        /// The cost's.
+        given: Neighbors,
+        /// The sums'.
+        expected: Neighbors,
+    },
+    /// One of its mechanisms has no price in the currency.
+    #[error("{mechanism} has no price here: it has not {currency}; what has one: {works}")]
+    NoPrice {
+        /// The mechanism's word.
+        mechanism: &'static str,
+        /// What is missing.
+        currency: &'static str,
+        /// What would work.
+        works: &'static str,
+    },
+    /// A step with a δ of its own where the loss itself must be bounded.
+    #[error(
+        "a step with a delta of its own has no bound on its loss here; the linear, stitched and mixture odometers take \
+         such steps"
+    )]
+    OwnDelta,
+    /// The price is infinite.
+    #[error("the cost is infinite: expected {currency} that is finite somewhere")]
+    Infinite {
+        /// The currency.
+        currency: &'static str,
+    },
+    /// The price is zero although the mechanism depends on the data.
+    #[error("the cost is zero by underflow: expected {currency} above 0 for a mechanism that depends on the data")]
+    Underflow {
+        /// The currency.
+        currency: &'static str,
+    },
+}
+
+/// A cost in one currency, as exact amounts. Made by [`Currency::price`] alone.
+#[derive(Clone, Debug)]
+pub struct Charge {
+    currency: Arc<Currency>,
+    neighbors: Neighbors,
+    cost: Arc<Cost>,
+    lanes: Vec<Amount>,
+    slack: Amount,
+}
+
+impl Charge {
+    /// The amount in each lane.
+    #[must_use]
+    pub fn lanes(&self) -> &[Amount] {
+        &self.lanes
+    }
+
+    /// The probability of the event outside which the amounts hold.
+    #[must_use]
+    pub const fn slack(&self) -> Amount {
+        self.slack
+    }
+
+    /// What is charged for.
+    #[must_use]
+    pub const fn cost(&self) -> &Arc<Cost> {
+        &self.cost
+    }
+
+    /// Whether it was priced in this currency and under these neighbors.
+    #[must_use]
+    pub(crate) fn fits(&self, currency: &Arc<Currency>, neighbors: Neighbors) -> bool {
+        self.neighbors == neighbors && (Arc::ptr_eq(&self.currency, currency) || self.currency == *currency)
+    }
+}
+
+/// Exact sums of charges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sums {
+    lanes: Vec<Amount>,
+    slack: Amount,
+}
+
+impl Sums {
+    /// Nothing yet.
+    #[must_use]
+    pub fn zero(currency: &Currency) -> Self {
+        Self { lanes: vec![Amount::ZERO; currency.lanes()], slack: Amount::ZERO }
+    }
+
+    /// Sums as they were stored; `None` when their number is not the currency's.
+    #[must_use]
+    pub fn from_stored(currency: &Currency, lanes: Vec<Amount>, slack: Amount) -> Option<Self> {
+        (lanes.len() == currency.lanes()).then_some(Self { lanes, slack })
+    }
+
+    /// These and a charge, `count` times.
+    #[must_use]
+    pub fn plus(&self, charge: &Charge, count: u64) -> Self {
+        let lanes = self.lanes.iter().zip(&charge.lanes);
+        Self {
+            lanes: lanes.map(|(sum, amount)| sum.plus(amount.times(count))).collect(),
+            slack: self.slack.plus(charge.slack.times(count)),
+        }
+    }
+
+    /// Adds a charge.
+    pub(crate) fn add(&mut self, charge: &Charge) {
+        for (sum, amount) in self.lanes.iter_mut().zip(&charge.lanes) {
+            *sum = sum.plus(*amount);
+        }
+        self.slack = self.slack.plus(charge.slack);
+    }
+
+    /// The sum in each lane.
+    #[must_use]
+    pub fn lanes(&self) -> &[Amount] {
+        &self.lanes
+    }
+
+    /// The sum of the slacks.
+    #[must_use]
+    pub const fn slack(&self) -> Amount {
+        self.slack
+    }
+}

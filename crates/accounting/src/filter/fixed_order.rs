@@ -1,0 +1,116 @@
+//! The Rényi filter at one order, fixed in advance.
+
+use super::{Budget, BudgetError, Meter, Rule};
+use crate::charge::Currency;
+use crate::convert::Conversion;
+use crate::curve::Orders;
+use crate::params::{Delta, Epsilon, Order, OutOfDomain};
+use paygo_numeric::{Amount, Interval};
+use std::sync::Arc;
+
+/// Admits while the sum of the Rényi divergences at one order is within a budget.
+///
+/// # Theorem
+/// If `S(α) ≤ B` with every admitted request included, the view is (α, B)-RDP in both directions, however requests were
+/// chosen, however many, wherever one stops; the neighboring pair may even change from request to request. Sources:
+/// Feldman and Zrnic, Theorem 3.1; Lécuyer, Theorem 1 (T15). Hence (ε, δ)-DP for every pair that the exact conversion
+/// allows (T11), and for the pair from which `B` was made.
+///
+/// # Preconditions
+/// The order was fixed before the first output; each cost bounds the divergence in both directions, given everything before.
+///
+/// # Soundness
+/// Sums are exact, the budget is rounded down and never clamped to 0.
+///
+/// # Tightness
+/// The best there is for work that suits this order; a poor order wastes most of the budget. [`super::Mixture`] hedges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FixedOrder {
+    order: Order,
+    limit: Amount,
+    slack: Amount,
+    currency: Arc<Currency>,
+}
+
+impl FixedOrder {
+    /// The largest Rényi budget at `order` that gives (ε, δ′)-DP by the exact conversion.
+    ///
+    /// # Errors
+    /// [`BudgetError`] when the order cannot serve the budget.
+    pub fn new(order: Order, budget: Budget) -> Result<Self, BudgetError> {
+        Self::by(Conversion::Exact, order, budget)
+    }
+
+    /// The same by a given conversion.
+    ///
+    /// # Errors
+    /// [`BudgetError`] when the order cannot serve the budget.
+    pub fn by(conversion: Conversion, order: Order, budget: Budget) -> Result<Self, BudgetError> {
+        let (epsilon, delta) = (budget.epsilon(), budget.loss_delta());
+        match Amount::from_f64_down(conversion.budget(order, epsilon, delta)) {
+            Some(limit) => Self::with_limit(order, limit, budget.slack()),
+            None => {
+                let least = conversion.epsilon(order, 0.0, delta).get();
+                Err(BudgetError::Unservable { epsilon, delta, least })
+            }
+        }
+    }
+
+    /// A given Rényi budget, and a given sum of the steps' own δ.
+    ///
+    /// # Errors
+    /// [`BudgetError`] when the budget is infinite or the slack is more than 1.
+    pub fn with_limit(order: Order, limit: Amount, slack: Amount) -> Result<Self, BudgetError> {
+        if limit.is_infinite() {
+            return Err(OutOfDomain::new("budget", limit, "a finite amount").into());
+        }
+        if slack > Amount::ONE {
+            return Err(OutOfDomain::new("slack", slack, "0 <= slack <= 1").into());
+        }
+        let currency = Arc::new(Currency::Renyi(Orders::new(vec![order])?));
+        Ok(Self { order, limit, slack, currency })
+    }
+
+    /// The order.
+    #[must_use]
+    pub const fn order(&self) -> Order {
+        self.order
+    }
+
+    /// The Rényi budget.
+    #[must_use]
+    pub const fn limit(&self) -> Amount {
+        self.limit
+    }
+}
+
+impl Rule for FixedOrder {
+    fn word(&self) -> &'static str {
+        "fixed-order"
+    }
+
+    fn currency(&self) -> &Arc<Currency> {
+        &self.currency
+    }
+
+    fn slack(&self) -> Amount {
+        self.slack
+    }
+
+    fn allows(&self, lanes: &[Amount]) -> bool {
+        lanes[0] <= self.limit
+    }
+
+    fn meters(&self, lanes: &[Amount]) -> Vec<Meter> {
+        vec![Meter { name: "renyi", spent: lanes[0], budget: self.limit }]
+    }
+
+    fn promise(&self, delta: Delta) -> Epsilon {
+        Conversion::Exact.epsilon(self.order, self.limit.to_f64_up(), less(delta, self.slack))
+    }
+}
+
+/// δ − slack, rounded down; 0 when nothing is left.
+pub(super) fn less(delta: Delta, slack: Amount) -> Delta {
+    Delta::new((Interval::point(delta.get()) - slack.to_f64_up()).lo().max(0.0)).unwrap_or(Delta::ZERO)
+}

@@ -1,0 +1,335 @@
+//! Privacy filters: decide, before a computation runs, whether the budget allows it.
+//!
+//! Every parameter of a request may depend on everything released so far, and one may stop at any moment. A refusal
+//! changes nothing and costs nothing; a cheaper request may still be admitted.
+//!
+//! | filter | for | promises | theorem |
+//! | --- | --- | --- | --- |
+//! | [`Mixture`] | any mechanisms; the default | (ε, δ)-DP | T16c |
+//! | [`Gdp`] | Gaussian noise only; exact there | μ-GDP, hence (ε, δ(ε))-DP for every ε | T40 |
+//! | [`Zcdp`] | anything with a ρ, and (ε, δ)-DP steps | (approximate) zCDP, hence (ε, δ)-DP for every δ | T8, T46 |
+//! | [`Pure`] | pure-DP steps | (ε, δ)-DP, also for δ = 0 | T2, T7, T21 |
+//! | [`Approximate`] | (ε, δ)-DP steps | (ε, δ)-DP | T32, Part 2.3 |
+//! | [`FixedOrder`] | one Rényi order chosen in advance | a Rényi bound at that order | T15 |
+//! | [`Union`] | any mechanisms; simpler and looser than the mixture | (ε, δ)-DP | T16b |
+//!
+//! Each is a [`Rule`]: pure data that says which sums are allowed. [`Filter`] holds the rule and the sums, and is the only
+//! code that moves them. Sums are exact integers ([`Amount`]), so neither the order of arrival nor the machine changes a
+//! decision.
+//!
+//! The rule "some order is still within the budget that it alone would have" is *not* here: it is published and unsound
+//! (E4), because which order survives depends on the outputs.
+
+mod any;
+mod approximate;
+mod budget;
+mod fixed_order;
+mod gdp;
+mod mixture;
+mod pure;
+mod union;
+mod zcdp;
+
+pub use any::AnyRule;
+pub use approximate::Approximate;
+pub use budget::Budget;
+pub use fixed_order::FixedOrder;
+pub use gdp::Gdp;
+pub use mixture::Mixture;
+pub use pure::Pure;
+pub use union::Union;
+pub use zcdp::Zcdp;
+
+use crate::charge::{Charge, Currency, Sums, Unpriced};
+use crate::cost::Cost;
+use crate::guarantee::{Basis, Guarantee};
+use crate::params::{Delta, Epsilon, Neighbors, OutOfDomain};
+use paygo_numeric::Amount;
+use paygo_numeric::search::last_true;
+use std::sync::Arc;
+
+/// Which sums a filter allows: a theorem as data.
+///
+/// # Contract
+/// If every request was admitted only while [`Rule::allows`] held with the request included, and the sums of the slacks
+/// stayed within [`Rule::slack`], then whatever was released is private as [`Rule::promise`] says, under full adaptivity.
+/// Smaller sums are allowed wherever larger ones are, up to rounding.
+pub trait Rule: Clone + PartialEq + std::fmt::Debug + Send + Sync {
+    /// Its name on the command line.
+    fn word(&self) -> &'static str;
+    /// The numbers it adds up.
+    fn currency(&self) -> &Arc<Currency>;
+    /// The part of δ set aside for the steps' own δ.
+    fn slack(&self) -> Amount;
+    /// Whether these sums are within the budget.
+    fn allows(&self, lanes: &[Amount]) -> bool;
+    /// What has been spent of what, for people: never an input to a decision.
+    fn meters(&self, lanes: &[Amount]) -> Vec<Meter>;
+    /// The ε that is promised at a δ, whatever is requested; +∞ when nothing is.
+    fn promise(&self, delta: Delta) -> Epsilon;
+}
+
+/// One number that is being spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meter {
+    /// What it measures.
+    pub name: &'static str,
+    /// How much of it, rounded up.
+    pub spent: Amount,
+    /// Out of how much, rounded down.
+    pub budget: Amount,
+}
+
+impl Meter {
+    /// What is left.
+    #[must_use]
+    pub const fn remaining(&self) -> Amount {
+        self.budget.minus(self.spent)
+    }
+}
+
+/// A budget that can never be used, or parameters that are not a budget.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum BudgetError {
+    /// A parameter outside its domain.
+    #[error(transparent)]
+    OutOfDomain(#[from] OutOfDomain),
+    /// Not even a release that costs nothing would be admitted.
+    #[error(
+        "no order can serve epsilon = {} at delta = {}: at least epsilon = {} is needed; larger orders or a larger \
+         delta would work, or the pure filter for pure steps",
+        brief(.epsilon.get()),
+        brief(.delta.get()),
+        brief(*.least)
+    )]
+    Unservable {
+        /// ε of the budget.
+        epsilon: Epsilon,
+        /// δ of the budget that is left for the loss.
+        delta: Delta,
+        /// The least ε that could be served.
+        least: f64,
+    },
+}
+
+/// Six digits, to read.
+fn brief(x: f64) -> String {
+    format!("{x:.5e}").parse::<f64>().map_or_else(|_| x.to_string(), |x| x.to_string())
+}
+
+/// A rule and the exact sums of what it admitted.
+///
+/// ```
+/// use paygo_accounting::{cost::Cost, filter::{Budget, Decision, Filter, Mixture}, mechanism::Mechanism};
+/// use paygo_accounting::params::{Delta, Epsilon, Neighbors};
+/// let budget = Budget::new(Epsilon::new(1.0)?, Delta::new(1e-5)?)?;
+/// let mut filter = Filter::new(Mixture::new(budget)?, Neighbors::AddRemove);
+/// let cost = Cost::of(&Mechanism::gaussian(20.0)?, Neighbors::AddRemove)?;
+/// let charge = filter.price(&cost)?; // the slow part, once
+/// let mut admitted = 0;
+/// while let Decision::Admitted(_permit) = filter.admit(&charge) {
+///     admitted += 1;
+/// }
+/// assert!(admitted > 15);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filter<R> {
+    rule: R,
+    neighbors: Neighbors,
+    sums: Sums,
+}
+
+impl<R: Rule> Filter<R> {
+    /// A filter that has admitted nothing yet.
+    #[must_use]
+    pub fn new(rule: R, neighbors: Neighbors) -> Self {
+        let sums = Sums::zero(rule.currency());
+        Self { rule, neighbors, sums }
+    }
+
+    /// A filter that has admitted this much; `None` when the sums are not the rule's.
+    #[must_use]
+    pub fn resume(rule: R, neighbors: Neighbors, lanes: Vec<Amount>, slack: Amount) -> Option<Self> {
+        let sums = Sums::from_stored(rule.currency(), lanes, slack)?;
+        Some(Self { rule, neighbors, sums })
+    }
+
+    /// What a cost would add to the sums. The slow part of a decision, and independent of all requests so far.
+    ///
+    /// # Errors
+    /// [`Unpriced`] when the neighbor relation differs, or a mechanism has no finite price in the filter's currency.
+    pub fn price(&self, cost: &Cost) -> Result<Charge, Unpriced> {
+        self.rule.currency().price(cost, self.neighbors)
+    }
+
+    /// Admits a charge if the budget allows it, and then counts it as spent.
+    pub fn admit(&mut self, charge: &Charge) -> Decision {
+        if !charge.fits(self.rule.currency(), self.neighbors) {
+            return Decision::Refused(self.refusal(Reason::OtherCurrency, charge));
+        }
+        let next = self.sums.plus(charge, 1);
+        match self.objection(&next) {
+            None => {
+                self.sums = next;
+                Decision::Admitted(Permit { cost: Arc::clone(charge.cost()) })
+            }
+            Some(reason) => Decision::Refused(self.refusal(reason, charge)),
+        }
+    }
+
+    /// [`Filter::price`] and [`Filter::admit`] in one.
+    ///
+    /// # Errors
+    /// [`Unpriced`], as [`Filter::price`]; nothing is charged.
+    pub fn request(&mut self, cost: &Cost) -> Result<Decision, Unpriced> {
+        let charge = self.price(cost)?;
+        Ok(self.admit(&charge))
+    }
+
+    /// How many more of a charge would be admitted now, up to `most`.
+    #[must_use]
+    pub fn room_for(&self, charge: &Charge, most: u64) -> u64 {
+        let fits = charge.fits(self.rule.currency(), self.neighbors);
+        let allowed = |n: u64| n == 0 || (fits && self.objection(&self.sums.plus(charge, n)).is_none());
+        last_true(0, most, allowed).unwrap_or(0)
+    }
+
+    /// The rule.
+    #[must_use]
+    pub const fn rule(&self) -> &R {
+        &self.rule
+    }
+
+    /// The neighbor relation under which everything holds.
+    #[must_use]
+    pub const fn neighbors(&self) -> Neighbors {
+        self.neighbors
+    }
+
+    /// The exact sums of what was admitted.
+    #[must_use]
+    pub const fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// What has been spent of what, for people.
+    #[must_use]
+    pub fn meters(&self) -> Vec<Meter> {
+        self.all_meters(self.sums.lanes(), self.sums.slack())
+    }
+
+    /// What is promised at a δ, whatever is requested from now on.
+    #[must_use]
+    pub fn guarantee(&self, delta: Delta, privacy_unit: &str) -> Guarantee {
+        Guarantee {
+            epsilon: self.rule.promise(delta),
+            delta,
+            neighbors: self.neighbors,
+            privacy_unit: privacy_unit.to_owned(),
+            basis: Basis::FullyAdaptive,
+        }
+    }
+
+    /// Why sums would not be allowed.
+    fn objection(&self, sums: &Sums) -> Option<Reason> {
+        if sums.slack() > self.rule.slack() {
+            Some(Reason::Slack)
+        } else if self.rule.allows(sums.lanes()) {
+            None
+        } else {
+            Some(Reason::Budget)
+        }
+    }
+
+    fn all_meters(&self, lanes: &[Amount], slack: Amount) -> Vec<Meter> {
+        let mut meters = self.rule.meters(lanes);
+        if self.rule.slack() > Amount::ZERO || slack > Amount::ZERO {
+            meters.push(Meter { name: "delta", spent: slack, budget: self.rule.slack() });
+        }
+        meters
+    }
+
+    #[cold]
+    fn refusal(&self, reason: Reason, charge: &Charge) -> Refusal {
+        if reason == Reason::OtherCurrency {
+            return Refusal { reason, requested: Vec::new(), spent: self.meters(), largest_count: 0 };
+        }
+        let (one, count) = charge.cost().as_repeat();
+        let largest_count = match (count.get(), self.price(&one)) {
+            (1, _) | (_, Err(_)) => 0,
+            (count, Ok(one)) => self.room_for(&one, count - 1),
+        };
+        let requested = self.all_meters(charge.lanes(), charge.slack());
+        Refusal { reason, requested, spent: self.meters(), largest_count }
+    }
+}
+
+/// The answer to a request.
+#[derive(Debug)]
+#[must_use = "an admitted charge is spent, whether or not its permit is used"]
+pub enum Decision {
+    /// Run it: it is counted as spent.
+    Admitted(Permit),
+    /// Do not run it: nothing was spent.
+    Refused(Refusal),
+}
+
+impl Decision {
+    /// Whether it was admitted. The permit, if any, is given up.
+    #[must_use]
+    pub fn is_admitted(&self) -> bool {
+        matches!(self, Self::Admitted(_))
+    }
+}
+
+/// The right to run an admitted mechanism, once. Cannot be copied or made; drawing noise consumes it.
+#[derive(Debug)]
+#[must_use = "an admitted charge is spent, whether or not its permit is used"]
+pub struct Permit {
+    cost: Arc<Cost>,
+}
+
+impl Permit {
+    /// What was admitted.
+    #[must_use]
+    pub fn cost(&self) -> &Cost {
+        &self.cost
+    }
+}
+
+/// Why, and how far one would have come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub reason: Reason,
+    /// What the request alone would spend.
+    pub requested: Vec<Meter>,
+    /// What has been spent, and what remains.
+    pub spent: Vec<Meter>,
+    /// The request as a repeat of something smaller: how many of those would be admitted now.
+    pub largest_count: u64,
+}
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The sums would pass the budget.
+    Budget,
+    /// The steps' own δ would pass the part of δ set aside for them.
+    Slack,
+    /// The charge was priced for another filter.
+    OtherCurrency,
+}
+
+impl Reason {
+    /// In one sentence.
+    #[must_use]
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Self::Budget => "the total would pass the budget",
+            Self::Slack => "the steps' own delta would pass the part of delta set aside for it (slack)",
+            Self::OtherCurrency => "the charge was priced for a filter with other sums",
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Filters as they are stored: versioned, plain, and the same bytes after a round trip.
+//!
+//! What is stored is the rule's parameters (ε, δ, orders, weights), never numbers derived from them, and the exact sums. A
+//! filter whose stored sums pass its budget loads and refuses everything.
+
+use crate::convert::Conversion;
+use crate::curve::Orders;
+use crate::filter::{
+    AnyRule, Approximate, Budget, BudgetError, Filter, FixedOrder, Gdp, Mixture, Pure, Rule, Union, Zcdp,
+};
+use crate::params::{Delta, Epsilon, Neighbors as Relation, Order, OutOfDomain};
+use crate::prior::Prior;
+use crate::wire::{Neighbors, Number};
+use paygo_numeric::Amount;
+use serde::{Deserialize, Serialize};
+
+/// The format that is written.
+pub const VERSION: u32 = 1;
+
+/// A filter as it is stored.
+///
+/// ```
+/// use paygo_accounting::{filter::{AnyRule, Filter, Zcdp}, params::Neighbors, stored::StoredFilter};
+/// use paygo_numeric::Amount;
+/// let rule = AnyRule::from(Zcdp::with_limit(Amount::ONE, Amount::ZERO)?);
+/// let filter = Filter::new(rule, Neighbors::AddRemove);
+/// let text = serde_json::to_string(&StoredFilter::from(&filter))?;
+/// assert_eq!(Filter::try_from(serde_json::from_str::<StoredFilter>(&text)?)?, filter);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredFilter {
+    /// The format's version.
+    pub version: u32,
+    /// Which datasets are neighbors.
+    pub neighbors: Neighbors,
+    /// The rule.
+    pub rule: StoredRule,
+    /// The sum in each lane.
+    pub spent: Vec<Decimal>,
+    /// The sum of the steps' own δ.
+    pub slack_spent: Decimal,
+}
+
+/// A rule as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum StoredRule {
+    /// See [`Mixture`].
+    Mixture {
+        /// ε and δ.
+        budget: StoredBudget,
+        /// Strictly increasing; may end in `"inf"`.
+        orders: Vec<Number>,
+        /// One for each finite order.
+        weights: Vec<Decimal>,
+    },
+    /// See [`Union`].
+    Union {
+        /// ε and δ.
+        budget: StoredBudget,
+        /// Strictly increasing; may end in `"inf"`.
+        orders: Vec<Number>,
+        /// One for each finite order.
+        weights: Vec<Decimal>,
+        /// The conversion's word.
+        conversion: String,
+    },
+    /// See [`FixedOrder`].
+    FixedOrder {
+        /// The order.
+        order: Number,
+        /// The Rényi budget.
+        limit: Decimal,
+        /// For the steps' own δ.
+        slack: Decimal,
+    },
+    /// See [`Zcdp`].
+    Zcdp {
+        /// ρ.
+        limit: Decimal,
+        /// For the steps' own δ.
+        slack: Decimal,
+    },
+    /// See [`Gdp`].
+    Gdp {
+        /// μ².
+        limit: Decimal,
+    },
+    /// See [`Pure`].
+    Pure {
+        /// ε and δ.
+        budget: StoredBudget,
+    },
+    /// See [`Approximate`].
+    Approximate {
+        /// ε and δ.
+        budget: StoredBudget,
+    },
+}
+
+/// A budget as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredBudget {
+    /// ε, the double that conversions use.
+    pub epsilon: f64,
+    /// ε, the exact limit of sums of pure ε.
+    pub epsilon_limit: Decimal,
+    /// δ, all of it.
+    pub delta: f64,
+    /// The part of δ for the steps' own δ.
+    pub slack: Decimal,
+}
+
+/// An exact amount, as decimal text of at most 18 places.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Decimal(String);
+
+impl From<Amount> for Decimal {
+    fn from(amount: Amount) -> Self {
+        Self(amount.to_string())
+    }
+}
+
+impl Decimal {
+    /// The amount.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when the text is not a decimal number, negative, or finer than 18 places.
+    pub fn amount(&self, field: &'static str) -> Result<Amount, OutOfDomain> {
+        let amount = Amount::from_decimal_down(&self.0).filter(|down| Amount::from_decimal_up(&self.0) == Some(*down));
+        amount.ok_or_else(|| OutOfDomain::new(field, &self.0, "a decimal number of at most 18 places"))
+    }
+}
+
+/// A stored filter that cannot be loaded.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LoadError {
+    /// Written by a later paygo.
+    #[error("version {given} of a stored filter is not known here; expected {VERSION}")]
+    Version {
+        /// What was found.
+        given: u32,
+    },
+    /// A parameter outside its domain, or a budget that serves nothing.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
+    /// The sums are not the rule's.
+    #[error("{given} sums were stored; expected {expected}")]
+    Sums {
+        /// How many were found.
+        given: usize,
+        /// How many the rule keeps.
+        expected: usize,
+    },
+}
+
+impl From<OutOfDomain> for LoadError {
+    fn from(error: OutOfDomain) -> Self {
+        Self::Budget(error.into())
+    }
+}
+
+impl From<&Budget> for StoredBudget {
+    fn from(budget: &Budget) -> Self {
+        Self {
+            epsilon: budget.epsilon().get(),
+            epsilon_limit: budget.limit().into(),
+            delta: budget.delta().get(),
+            slack: budget.slack().into(),
+        }
+    }
+}
+
+impl TryFrom<&StoredBudget> for Budget {
+    type Error = OutOfDomain;
+    fn try_from(stored: &StoredBudget) -> Result<Self, OutOfDomain> {
+        Self::new(Epsilon::new(stored.epsilon)?, Delta::new(stored.delta)?)?
+            .with_limit(stored.epsilon_limit.amount("epsilon_limit")?)?
+            .with_slack(stored.slack.amount("slack")?)
+    }
+}
+
+fn stored_order(order: Order) -> Number {
+    if order.get() == f64::INFINITY { Number::Decimal("inf".to_owned()) } else { Number::Float(order.get()) }
+}
+
+fn stored_prior(prior: &Prior) -> (Vec<Number>, Vec<Decimal>) {
+    let orders = prior.orders().as_slice().iter().map(|&order| stored_order(order)).collect();
+    (orders, prior.weights().iter().map(|&weight| weight.into()).collect())
+}
+
+fn prior(orders: &[Number], weights: &[Decimal]) -> Result<Prior, OutOfDomain> {
+    let orders = orders.iter().map(|order| order.up("orders")).collect::<Result<Vec<_>, _>>()?;
+    let weights = weights.iter().map(|weight| weight.amount("weights")).collect::<Result<_, _>>()?;
+    Prior::new(Orders::from_f64(&orders)?, weights)
+}
+
+impl From<&AnyRule> for StoredRule {
+    fn from(rule: &AnyRule) -> Self {
+        match rule {
+            AnyRule::Mixture(rule) => {
+                let (orders, weights) = stored_prior(rule.prior());
+                Self::Mixture { budget: rule.budget().into(), orders, weights }
+            }
+            AnyRule::Union(rule) => {
+                let (orders, weights) = stored_prior(rule.prior());
+                let conversion = rule.conversion().word().to_owned();
+                Self::Union { budget: rule.budget().into(), orders, weights, conversion }
+            }
+            AnyRule::FixedOrder(rule) => Self::FixedOrder {
+                order: stored_order(rule.order()),
+                limit: rule.limit().into(),
+                slack: rule.slack().into(),
+            },
+            AnyRule::Zcdp(rule) => Self::Zcdp { limit: rule.limit().into(), slack: rule.slack().into() },
+            AnyRule::Gdp(rule) => Self::Gdp { limit: rule.limit().into() },
+            AnyRule::Pure(rule) => Self::Pure { budget: rule.budget().into() },
+            AnyRule::Approximate(rule) => Self::Approximate { budget: rule.budget().into() },
+        }
+    }
+}
+
+impl TryFrom<&StoredRule> for AnyRule {
+    type Error = LoadError;
+    fn try_from(stored: &StoredRule) -> Result<Self, LoadError> {
+        Ok(match stored {
+            StoredRule::Mixture { budget, orders, weights } => {
+                Mixture::over(budget.try_into()?, prior(orders, weights)?)?.into()
+            }
+            StoredRule::Union { budget, orders, weights, conversion } => {
+                let known = Conversion::ALL.into_iter().find(|known| known.word() == conversion);
+                let known =
+                    known.ok_or_else(|| OutOfDomain::new("conversion", conversion, "classic, cks, lemma1 or exact"))?;
+                Union::over(budget.try_into()?, prior(orders, weights)?, known)?.into()
+            }
+            StoredRule::FixedOrder { order, limit, slack } => {
+                let order = Order::new(order.up("order")?)?;
+                FixedOrder::with_limit(order, limit.amount("limit")?, slack.amount("slack")?)?.into()
+            }
+            StoredRule::Zcdp { limit, slack } => {
+                Zcdp::with_limit(limit.amount("limit")?, slack.amount("slack")?)?.into()
+            }
+            StoredRule::Gdp { limit } => Gdp::with_limit(limit.amount("limit")?)?.into(),
+            StoredRule::Pure { budget } => Pure::new(budget.try_into()?)?.into(),
+            StoredRule::Approximate { budget } => Approximate::new(budget.try_into()?)?.into(),
+        })
+    }
+}
+
+impl From<&Filter<AnyRule>> for StoredFilter {
+    fn from(filter: &Filter<AnyRule>) -> Self {
+        Self {
+            version: VERSION,
+            neighbors: filter.neighbors().into(),
+            rule: filter.rule().into(),
+            spent: filter.sums().lanes().iter().map(|&sum| sum.into()).collect(),
+            slack_spent: filter.sums().slack().into(),
+        }
+    }
+}
+
+impl TryFrom<StoredFilter> for Filter<AnyRule> {
+    type Error = LoadError;
+    fn try_from(stored: StoredFilter) -> Result<Self, LoadError> {
+        if stored.version != VERSION {
+            return Err(LoadError::Version { given: stored.version });
+        }
+        let rule = AnyRule::try_from(&stored.rule)?;
+        let lanes = stored.spent.iter().map(|sum| sum.amount("spent")).collect::<Result<Vec<_>, _>>()?;
+        let (given, expected) = (lanes.len(), rule.currency().lanes());
+        let slack = stored.slack_spent.amount("slack_spent")?;
+        Self::resume(rule, Relation::from(stored.neighbors), lanes, slack).ok_or(LoadError::Sums { given, expected })
+    }
+}
