@@ -81,7 +81,7 @@ fn row_json(row: &Row) -> serde_json::Value {
 }
 
 /// Reads a plan; JSON when it starts with a brace, else TOML.
-fn read_plan(path: &Path) -> anyhow::Result<Plan> {
+pub(crate) fn read_plan(path: &Path) -> anyhow::Result<Plan> {
     let text = if path == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).with_context(|| name(path))?;

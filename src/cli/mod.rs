@@ -5,9 +5,12 @@ mod arguments;
 mod calibrate;
 mod convert;
 mod demo;
+mod filter;
+mod odometer;
 mod output;
 mod schedule;
 mod selftest;
+mod stream;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -32,6 +35,10 @@ enum Command {
     Calibrate(calibrate::Arguments),
     /// Noise schedules: how long a budget lasts, and the rate that makes it last as long as wanted.
     Schedule(schedule::Arguments),
+    /// May it go on? Mechanisms in, decisions out, one JSON line each.
+    Filter(filter::Arguments),
+    /// How much has been spent? Mechanisms in, readings out, one JSON line each.
+    Odometer(odometer::Arguments),
     /// Compares this build with golden vectors of 25 and more digits.
     Selftest(selftest::Arguments),
 }
@@ -44,6 +51,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Calibrate(arguments) => calibrate::run(&arguments),
         Command::Schedule(arguments) => schedule::run(&arguments),
+        Command::Filter(arguments) => filter::run(&arguments),
+        Command::Odometer(arguments) => odometer::run(&arguments),
         Command::Selftest(arguments) => selftest::run(&arguments),
     };
     match outcome {

@@ -1,12 +1,24 @@
 //! What people and programs read.
 
 use comfy_table::{Table, presets};
+use paygo_numeric::Amount;
 use serde_json::Value;
 use std::io::Write;
 
 /// A number for programs: itself, or the text `"inf"`, which JSON has no number for.
 pub(crate) fn json_number(x: f64) -> Value {
     if x == f64::INFINITY { Value::from("inf") } else { Value::from(x) }
+}
+
+/// An amount for programs: the double whose shortest text is the amount itself, else the nearest one on the safe side.
+pub(crate) fn json_amount(amount: Amount, up: bool) -> Value {
+    let near: f64 = amount.to_string().parse().unwrap_or(f64::NAN);
+    let exact = Amount::from_decimal_down(&near.to_string()) == Some(amount);
+    json_number(match (exact, up) {
+        (true, _) => near,
+        (false, true) => amount.to_f64_up(),
+        (false, false) => amount.to_f64_down(),
+    })
 }
 
 /// An upper bound for people: six significant digits, rounded up.
@@ -78,6 +90,19 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn amounts_are_exact_or_on_the_safe_side() {
+        let amount = |text: &str| Amount::from_decimal_up(text).expect("an amount");
+        for text in ["0.000001", "0.1", "3", "0.3"] {
+            for up in [true, false] {
+                assert_eq!(json_amount(amount(text), up).to_string().parse::<f64>(), text.parse::<f64>());
+            }
+        }
+        let third = amount("0.333333333333333334");
+        assert!(json_amount(third, true).as_f64() > json_amount(third, false).as_f64());
+        assert_eq!(json_amount(Amount::INFINITE, true), "inf");
+    }
 
     #[test]
     fn shown_numbers_err_on_the_promised_side() {

@@ -103,10 +103,11 @@ fn union(case: &mut Check<'_>, conversion: Conversion) -> Option<()> {
 fn mixture(case: &mut Check<'_>) -> Option<()> {
     let (orders, costs, budget) = (orders(case)?, queries(case)?, budget(case)?);
     let prior = Prior::uniform(orders.clone()).ok()?;
-    let sums = run(case, Mixture::over(budget, prior.clone()), &costs, orders.as_slice().len())?;
+    let sums = run(case, Mixture::without_light_orders(budget, prior.clone()), &costs, orders.as_slice().len())?;
     case.uppers("totals", &sums);
     // At δ·e^{−margin} the inequality is an equality: the least ε there is the ε of the case.
-    let filter = Mixture::over(budget, prior.clone()).ok().map(|rule| Filter::new(rule, Neighbors::AddRemove));
+    let filter =
+        Mixture::without_light_orders(budget, prior.clone()).ok().map(|rule| Filter::new(rule, Neighbors::AddRemove));
     let Some(mut filter) = filter else { return Some(()) };
     for (margin, cost) in texts(case.output("log_margins")).iter().zip(&costs) {
         let charge = filter.price(cost).ok()?;
@@ -114,7 +115,7 @@ fn mixture(case: &mut Check<'_>) -> Option<()> {
         let delta = case.near("delta") * exp(-parse_nearest(margin)?);
         if delta > 0.0 && delta < 0.5 {
             let at_edge = Budget::new(Epsilon::new(1e6).ok()?, Delta::new(delta).ok()?).ok()?;
-            let least = Mixture::over(at_edge, prior.clone()).ok()?.least_epsilon(sums.lanes());
+            let least = Mixture::without_light_orders(at_edge, prior.clone()).ok()?.least_epsilon(sums.lanes());
             case.close("log_margins", least.get(), case.near("eps"));
         }
         let _ = filter.admit(&charge);

@@ -12,6 +12,8 @@
 //!
 //! Order ∞ needs no weight: the loss never passes `S(∞)`, so where that is at most ε nothing else need hold.
 
+use crate::account::{Question, rows};
+use crate::cost::Cost;
 use crate::curve::Orders;
 use crate::params::{Delta, Order, OutOfDomain};
 use paygo_numeric::elementary::{exp, ln, ln_1p};
@@ -101,6 +103,18 @@ impl Prior {
         Orders::from_f64(&orders).and_then(Self::uniform).expect("finite orders above 1")
     }
 
+    /// [`Prior::around`] the order at which a plan is priced best at δ, over [`Prior::log_spaced`] orders.
+    #[must_use]
+    pub fn for_plan(plan: &Cost, delta: Delta) -> Self {
+        let rows = rows(plan, Question::EpsilonAt(delta));
+        let best = rows.iter().find(|row| row.method == "renyi-exact").and_then(|row| row.order);
+        let even = Self::log_spaced();
+        match best.filter(|order| order.get() < f64::INFINITY) {
+            Some(order) => Self::around(order, even.orders.clone()).unwrap_or(even),
+            None => even,
+        }
+    }
+
     /// The orders: the lanes in which sums are kept.
     #[must_use]
     pub const fn orders(&self) -> &Orders {
@@ -139,8 +153,8 @@ fn shared(total: Amount, n: usize) -> Vec<Amount> {
 /// The function `h` of a prior at one δ; see the head of this file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mixed {
-    /// α − 1 and `ln(w_α·δ)`, enclosed.
-    terms: Vec<(Interval, Interval)>,
+    /// The lane of each order that takes part, and α − 1 and `ln(w_α·δ)`, enclosed.
+    terms: Vec<(usize, Interval, Interval)>,
 }
 
 /// One order that is still finite: α − 1, `ln(w_α·δ)`, and its sum, rounded up.
@@ -158,11 +172,14 @@ impl Term {
 }
 
 impl Mixed {
-    pub(crate) fn new(prior: &Prior, delta: Delta) -> Self {
+    /// Of the finite orders for which `takes_part` says so.
+    pub(crate) fn new(prior: &Prior, delta: Delta, takes_part: impl Fn(usize) -> bool) -> Self {
         let log_delta = Interval::point(delta.get()).ln();
-        let terms = prior.orders.as_slice().iter().zip(&prior.weights).map(|(order, weight)| {
+        let terms = prior.orders.as_slice().iter().zip(&prior.weights).enumerate();
+        let terms = terms.filter(|(lane, _)| takes_part(*lane)).map(|(lane, (order, weight))| {
             // ROUNDING: a weight and δ may be taken smaller; their doubles are rounded down.
-            (Interval::point(order.get()) - 1.0, Interval::point(weight.to_f64_down()).ln() + log_delta)
+            let offset = Interval::point(weight.to_f64_down()).ln() + log_delta;
+            (lane, Interval::point(order.get()) - 1.0, offset)
         });
         Self { terms: terms.collect() }
     }
@@ -196,9 +213,9 @@ impl Mixed {
     }
 
     fn finite(&self, lanes: &[Amount]) -> Vec<Term> {
-        let pairs = self.terms.iter().zip(lanes).filter(|(_, sum)| !sum.is_infinite());
+        let terms = self.terms.iter().filter(|(lane, _, _)| !lanes[*lane].is_infinite());
         // ROUNDING: sums up; h falls as they rise.
-        pairs.map(|(&(slope, offset), sum)| Term { slope, offset, sum: sum.to_f64_up() }).collect()
+        terms.map(|&(lane, slope, offset)| Term { slope, offset, sum: lanes[lane].to_f64_up() }).collect()
     }
 }
 
@@ -259,7 +276,7 @@ mod tests {
         fn one_order_is_cks(order in 1.01f64..500.0, sum in 0.0f64..20.0, log in -30.0f64..-1.0) {
             let delta = exp(log);
             let prior = Prior::uniform(Orders::from_f64(&[order]).expect("an order")).expect("a prior");
-            let ours = Mixed::new(&prior, Delta::new(delta).expect("a delta")).least_epsilon(&amounts(&[sum]));
+            let ours = Mixed::new(&prior, Delta::new(delta).expect("a delta"), |_| true).least_epsilon(&amounts(&[sum]));
             let truth = cks(order, sum, delta);
             prop_assert!((ours - truth).abs() <= 1e-11 * truth.abs().max(1.0), "{ours} {truth}");
         }
@@ -272,7 +289,7 @@ mod tests {
             sums.sort_by(f64::total_cmp);
             let prior = Prior::uniform(Orders::from_f64(&orders).expect("orders")).expect("a prior");
             let delta = exp(log);
-            let mixed = Mixed::new(&prior, Delta::new(delta).expect("a delta"));
+            let mixed = Mixed::new(&prior, Delta::new(delta).expect("a delta"), |_| true);
             let lanes = amounts(&sums);
             let (epsilon, tail) = (mixed.least_epsilon(&lanes), mixed.tail(&lanes));
             prop_assert!(epsilon <= tail);
@@ -317,7 +334,7 @@ mod tests {
     #[test]
     fn no_order_left_promises_nothing() {
         let prior = Prior::uniform(Orders::from_f64(&[2.0]).expect("an order")).expect("a prior");
-        let mixed = Mixed::new(&prior, Delta::new(1e-5).expect("a delta"));
+        let mixed = Mixed::new(&prior, Delta::new(1e-5).expect("a delta"), |_| true);
         assert_eq!(mixed.least_epsilon(&[Amount::INFINITE]), f64::INFINITY);
         assert_eq!(mixed.tail(&[Amount::INFINITE]), f64::INFINITY);
     }

@@ -114,6 +114,15 @@ impl Amount {
         }
     }
 
+    /// The greatest amount at or below the square, up to 18.4; beyond that, some amount below it.
+    #[must_use]
+    pub const fn square_down(self) -> Self {
+        match self.0.checked_mul(self.0) {
+            Some(square) => Self(square / ONE),
+            None => Self(self.0.saturating_mul(self.0 / ONE)),
+        }
+    }
+
     /// Whether it stands for +∞.
     #[must_use]
     pub const fn is_infinite(self) -> bool {
@@ -299,6 +308,7 @@ mod tests {
         fn squares_round_up(n in 0u128..40_000_000_000_000_000_000) {
             let a = Amount(n);
             prop_assert!(exact(a.square_up()) * units(1.0) >= exact(a) * exact(a));
+            prop_assert!(exact(a.square_down()) * units(1.0) <= exact(a) * exact(a));
         }
     }
 

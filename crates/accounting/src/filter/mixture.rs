@@ -1,40 +1,53 @@
 //! The mixture filter over Rényi orders: the default.
 
 use super::{Budget, BudgetError, Meter, Rule};
-use crate::account::{Question, rows};
 use crate::charge::Currency;
 use crate::convert::Conversion;
 use crate::cost::Cost;
-use crate::params::{Delta, Epsilon, Order};
+use crate::params::{Delta, Epsilon};
 use crate::prior::{Mixed, Prior};
 use paygo_numeric::Amount;
 use std::sync::Arc;
 
-/// Admits while a mixture of all orders certifies (ε, δ).
+/// Below this `(α−1)·B` an order is *light*: the exact conversion gains much on the one that a mixture can use.
+const LIGHT: f64 = 1.0;
+
+/// Admits while a mixture of Rényi orders certifies (ε, δ).
 ///
 /// # Theorem
-/// With weights `w_α` that sum to at most 1, fixed in advance, and `S(α)` the sum of the Rényi divergences of everything
-/// admitted, the request included: if `(1 − e^{ε−u})₊ ≤ δ′·Σ_α w_α·e^{(α−1)(u−S(α))}` for every `u`, then the view is
-/// (ε, δ′)-DP, however requests were chosen and wherever one stops (T16c). And if order ∞ is kept and `S(∞) ≤ ε`, the loss
-/// never passes ε, at no δ at all, so either will do. Steps with a δ of their own are allowed up to the slack (Part 2.3).
+/// Let weights `w_α` sum to at most 1, fixed in advance, and `S(α)` be the sum of the Rényi divergences of everything
+/// admitted, the request included.
+/// - *Mixture* (T16c): if `(1 − e^{ε−u})₊ ≤ δ′·Σ_α w_α·e^{(α−1)(u−S(α))}` for every `u`, then the view is (ε, δ′)-DP, however
+///   requests were chosen and wherever one stops.
+/// - *Light orders* (T16b): of an order that costs little over its whole budget, `e^{(α−1)S}` is close to 1, and all that matters
+///   is its excess over 1, which T16c does not see. Such orders stand outside the mixture; each is a fixed-order filter with
+///   the exact budget for its share `w_α·δ′` (T11).
+/// - *Order ∞*, if it is kept: where `S(∞) ≤ ε`, the loss never passes ε.
+///
+/// Any of the three will do at the end: each is an event on which at most its own share of δ′ is lost. Which orders are light
+/// depends on the budget alone. Steps with a δ of their own are allowed up to the slack (Part 2.3).
 ///
 /// # Preconditions
 /// Each cost bounds the mechanism's divergence in both directions, given everything before; carried by [`Cost`].
 ///
 /// # Soundness
-/// Sums are exact, the supremum behind the inequality is certified ([`crate::prior`]); rounding only refuses.
+/// Sums are exact, budgets rounded down, the supremum behind the inequality is certified ([`crate::prior`]); rounding only
+/// refuses.
 ///
 /// # Tightness
-/// Never worse than [`super::Union`] with CKS budgets and the same weights. With uniform weights the price of not knowing
-/// the order is at most `ln(orders)/(α−1)` in ε; with [`Mixture::for_plan`] a plan that is followed costs about
-/// `0.11/(α−1)` more than it would if it had been fixed in advance.
+/// At least [`super::Union`] with CKS budgets and the same weights, and within a few percent of it with exact ones. With
+/// uniform weights the price of not knowing the order is at most `ln(orders)/(α−1)` in ε; with [`Mixture::for_plan`] a plan
+/// that is followed costs about `0.11/(α−1)` more than if it had been fixed in advance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mixture {
     budget: Budget,
     prior: Prior,
     currency: Arc<Currency>,
+    /// The orders that are not light.
     mixed: Mixed,
-    /// For each order, sums that it alone would certify: a cheap sufficient test.
+    /// Which orders are light.
+    light: Vec<bool>,
+    /// For each order, sums that it alone certifies; for orders in the mixture a cheap sufficient test.
     alone: Vec<Option<Amount>>,
 }
 
@@ -53,11 +66,7 @@ impl Mixture {
     /// # Errors
     /// [`BudgetError`] when not even a release that costs nothing could be admitted.
     pub fn for_plan(budget: Budget, plan: &Cost) -> Result<Self, BudgetError> {
-        let prior = match plan_order(budget, plan) {
-            Some(order) => Prior::around(order, Prior::log_spaced().orders().clone())?,
-            None => Prior::log_spaced(),
-        };
-        Self::over(budget, prior)
+        Self::over(budget, Prior::for_plan(plan, budget.loss_delta()))
     }
 
     /// Over given orders and weights.
@@ -65,17 +74,35 @@ impl Mixture {
     /// # Errors
     /// [`BudgetError`] when not even a release that costs nothing could be admitted.
     pub fn over(budget: Budget, prior: Prior) -> Result<Self, BudgetError> {
+        Self::with_light_below(LIGHT, budget, prior)
+    }
+
+    /// Over given orders and weights, all of them in the mixture: T16c as it stands, for comparison.
+    ///
+    /// # Errors
+    /// [`BudgetError`] when not even a release that costs nothing could be admitted.
+    pub fn without_light_orders(budget: Budget, prior: Prior) -> Result<Self, BudgetError> {
+        Self::with_light_below(f64::NEG_INFINITY, budget, prior)
+    }
+
+    fn with_light_below(threshold: f64, budget: Budget, prior: Prior) -> Result<Self, BudgetError> {
         let (epsilon, delta) = (budget.epsilon(), budget.loss_delta());
-        let mixed = Mixed::new(&prior, delta);
-        let orders = prior.orders().as_slice().iter().take(prior.weights().len()).enumerate();
-        let alone = orders
-            .map(|(i, &order)| Amount::from_f64_down(Conversion::Cks.budget(order, epsilon, prior.share(i, delta))))
-            .collect();
+        let orders = &prior.orders().as_slice()[..prior.weights().len()];
+        let (mut light, mut alone) = (Vec::new(), Vec::new());
+        for (i, &order) in orders.iter().enumerate() {
+            let exact = Conversion::Exact.budget(order, epsilon, prior.share(i, delta));
+            let is_light = (order.get() - 1.0) * exact < threshold;
+            let cks = || Conversion::Cks.budget(order, epsilon, prior.share(i, delta));
+            alone.push(Amount::from_f64_down(if is_light { exact } else { cks() }));
+            light.push(is_light);
+        }
+        let mixed = Mixed::new(&prior, delta, |lane| !light[lane]);
         let currency = Arc::new(Currency::Renyi(prior.orders().clone()));
-        let rule = Self { budget, prior, currency, mixed, alone };
+        let rule = Self { budget, prior, currency, mixed, light, alone };
         let least = rule.mixed.least_epsilon(&vec![Amount::ZERO; rule.alone.len()]);
-        if delta == Delta::ZERO || least > budget.epsilon().get() {
-            return Err(BudgetError::Unservable { epsilon: budget.epsilon(), delta, least });
+        let served = least <= epsilon.get() || rule.alone.iter().any(|alone| alone.is_some_and(|a| a > Amount::ZERO));
+        if delta == Delta::ZERO || !served {
+            return Err(BudgetError::Unservable { epsilon, delta, least });
         }
         Ok(rule)
     }
@@ -95,15 +122,13 @@ impl Mixture {
     /// The least ε that these sums are within, at the budget's δ and with these weights; rounded up.
     #[must_use]
     pub fn least_epsilon(&self, lanes: &[Amount]) -> Epsilon {
-        Epsilon::from_upper_bound(self.mixed.least_epsilon(lanes).min(self.prior.pure_sum(lanes).to_f64_up()))
+        let mixed = self.mixed.least_epsilon(lanes).min(self.prior.pure_sum(lanes).to_f64_up());
+        let light = self.prior.orders().as_slice().iter().zip(&self.light).enumerate();
+        let each = light.filter(|(_, (_, light))| **light).map(|(i, (&order, _))| {
+            Conversion::Exact.epsilon(order, lanes[i].to_f64_up(), self.prior.share(i, self.budget.loss_delta())).get()
+        });
+        Epsilon::from_upper_bound(each.fold(mixed, f64::min))
     }
-}
-
-/// The order at which CKS's conversion prices a plan best.
-fn plan_order(budget: Budget, plan: &Cost) -> Option<Order> {
-    let rows = rows(plan, Question::EpsilonAt(budget.loss_delta()));
-    let best = rows.iter().find(|row| row.method == "renyi-cks")?;
-    best.order.filter(|order| order.get() < f64::INFINITY)
 }
 
 impl Rule for Mixture {

@@ -168,7 +168,7 @@ impl VilleMixture {
     pub fn new(delta: Delta, prior: Prior) -> Result<Self, OutOfDomain> {
         let delta = positive(delta)?;
         let currency = Arc::new(Currency::Renyi(prior.orders().clone()));
-        Ok(Self { mixed: Mixed::new(&prior, delta), prior, delta, currency })
+        Ok(Self { mixed: Mixed::new(&prior, delta, |_| true), prior, delta, currency })
     }
 }
 

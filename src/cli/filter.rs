@@ -1,0 +1,175 @@
+//! `paygo filter`: mechanisms in, decisions out.
+
+use super::arguments::Decimal;
+use super::output::{json_amount, shown_down, shown_up};
+use super::stream::{Answer, OrderArguments, Responder, limit, serve};
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use paygo_accounting::charge::{Charge, Unpriced};
+use paygo_accounting::convert::Conversion;
+use paygo_accounting::cost::Cost;
+use paygo_accounting::filter::{
+    AnyRule, Approximate, Budget, Decision, Filter, FixedOrder, Gdp, Meter, Mixture, Pure, Rule, Union, Zcdp,
+};
+use paygo_accounting::prior::Prior;
+use paygo_numeric::Amount;
+use serde_json::{Map, Value, json};
+use std::process::ExitCode;
+
+#[derive(Args)]
+#[command(
+    after_help = "Reads one request a line: {\"id\": \"q1\", \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}\nand answers one line each. An id seen before is answered as before and not charged again. Exit 0: all admitted,\n1: something was refused, 2: a line was wrong.\n\nExamples:\n  echo '{\"id\": \"q1\", \"mechanism\": {\"laplace\": {\"scale\": 10}}}' | paygo filter --epsilon 3 --delta 1e-5\n  paygo filter --kind gdp --epsilon 1 --delta 1e-6 < requests.jsonl\n  paygo filter --plan examples/dp-sgd.toml --epsilon 3 --delta 1e-5 < requests.jsonl\ndocs/filters.md says which kind to use and what it promises."
+)]
+pub(crate) struct Arguments {
+    /// Which rule decides
+    #[arg(long, value_enum, default_value_t = Kind::Mixture)]
+    kind: Kind,
+    /// The budget's epsilon
+    #[arg(long, value_name = "EPSILON", allow_hyphen_values = true)]
+    epsilon: Option<Decimal>,
+    /// The budget's delta
+    #[arg(long, value_name = "DELTA", allow_hyphen_values = true)]
+    delta: Option<Decimal>,
+    /// The part of delta set aside for steps with a delta of their own [default: half for approximate, else 0]
+    #[arg(long, value_name = "DELTA", allow_hyphen_values = true)]
+    slack: Option<Decimal>,
+    /// For zcdp: the budget as rho, instead of epsilon and delta
+    #[arg(long, value_name = "RHO", allow_hyphen_values = true)]
+    rho: Option<Decimal>,
+    /// For gdp: the budget as mu, instead of epsilon and delta
+    #[arg(long, value_name = "MU", allow_hyphen_values = true)]
+    mu: Option<Decimal>,
+    #[command(flatten)]
+    orders: OrderArguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// One Rényi order, fixed in advance
+    FixedOrder,
+    /// Rényi orders that share delta
+    Union,
+    /// A mixture of Rényi orders: any mechanism, the default
+    Mixture,
+    /// The sum of rho; with --slack also for approximate steps
+    Zcdp,
+    /// The sum of mu squared: Gaussian noise only, and exact there
+    Gdp,
+    /// Pure-DP steps
+    Pure,
+    /// (epsilon, delta)-DP steps
+    Approximate,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let plan = arguments.orders.plan()?;
+    let neighbors = arguments.orders.neighbors(plan.as_ref());
+    let rule = rule(arguments, plan.as_ref())?;
+    let mut filter = Filter::new(rule, neighbors);
+    let counts = serve(&mut filter, neighbors)?;
+    let admitted = counts.answered - counts.refused;
+    eprintln!("admitted {admitted}, refused {}, repeated {}, wrong {}", counts.refused, counts.repeated, counts.wrong);
+    for meter in filter.meters() {
+        let (spent, budget) = (shown_up(meter.spent.to_f64_up()), shown_down(meter.budget.to_f64_down()));
+        eprintln!("spent {} {spent} of {budget}", meter.name);
+    }
+    eprintln!("{}", promise(arguments, &filter)?);
+    Ok(counts.exit_code())
+}
+
+/// What the filter promises, whatever is requested.
+fn promise(arguments: &Arguments, filter: &Filter<AnyRule>) -> anyhow::Result<String> {
+    let who = format!("one {} under {} neighbors", arguments.orders.privacy_unit, filter.neighbors());
+    let kind = filter.rule().word();
+    Ok(match (&arguments.rho, &arguments.mu, &arguments.delta) {
+        (Some(rho), _, _) => format!("promise: {}-zCDP for {who}, fully adaptive ({kind})", rho.as_str()),
+        (_, Some(mu), _) => format!("promise: {}-GDP for {who}, fully adaptive ({kind})", mu.as_str()),
+        (None, None, delta) => {
+            let epsilon = arguments.epsilon.as_ref().context("--epsilon")?.as_str();
+            let delta = delta.as_ref().map_or("0", Decimal::as_str);
+            format!("promise: ({epsilon}, {delta})-DP for {who}, fully adaptive ({kind})")
+        }
+    })
+}
+
+fn rule(arguments: &Arguments, plan: Option<&Cost>) -> anyhow::Result<AnyRule> {
+    let kind = arguments.kind;
+    let only = |given: bool, name: &str, kinds: &[Kind]| {
+        anyhow::ensure!(!given || kinds.contains(&kind), "--{name} does not go with this --kind");
+        Ok(())
+    };
+    only(arguments.rho.is_some(), "rho", &[Kind::Zcdp])?;
+    only(arguments.mu.is_some(), "mu", &[Kind::Gdp])?;
+    only(arguments.orders.order.is_some(), "order", &[Kind::FixedOrder])?;
+    only(plan.is_some(), "plan", &[Kind::Mixture, Kind::Union])?;
+    only(arguments.orders.orders()?.is_some(), "orders", &[Kind::Mixture, Kind::Union])?;
+    let slack = |default: Amount| match &arguments.slack {
+        Some(text) => limit("slack", text),
+        None => Ok(default),
+    };
+    if let Some(rho) = &arguments.rho {
+        anyhow::ensure!(arguments.epsilon.is_none(), "give --rho, or --epsilon and --delta");
+        return Ok(Zcdp::with_limit(limit("rho", rho)?, slack(Amount::ZERO)?)?.into());
+    }
+    if let Some(mu) = &arguments.mu {
+        anyhow::ensure!(arguments.epsilon.is_none(), "give --mu, or --epsilon and --delta");
+        return Ok(Gdp::with_limit(limit("mu", mu)?.square_down())?.into());
+    }
+    let epsilon = arguments.epsilon.as_ref().context("give --epsilon and --delta\nhint: --epsilon 1 --delta 1e-6")?;
+    let delta = match (&arguments.delta, kind) {
+        (Some(delta), _) => delta.as_str(),
+        (None, Kind::Pure) => "0",
+        (None, _) => anyhow::bail!("give --delta\nhint: --delta 1e-6, or --kind pure for pure-DP steps with no delta"),
+    };
+    let budget = Budget::from_decimal(epsilon.as_str(), delta)?;
+    let half = Amount::from_decimal_down(delta).unwrap_or(Amount::ZERO).shared_by(2);
+    let budget = budget.with_slack(slack(if kind == Kind::Approximate { half } else { Amount::ZERO })?)?;
+    Ok(match kind {
+        Kind::Mixture => match plan {
+            Some(plan) => Mixture::for_plan(budget, plan)?.into(),
+            None => Mixture::over(budget, arguments.orders.prior()?)?.into(),
+        },
+        Kind::Union => {
+            let prior = match plan {
+                Some(plan) => Prior::for_plan(plan, budget.loss_delta()),
+                None => arguments.orders.prior()?,
+            };
+            Union::over(budget, prior, Conversion::Exact)?.into()
+        }
+        Kind::FixedOrder => {
+            let order = arguments.orders.order_for(budget.epsilon(), budget.loss_delta())?;
+            FixedOrder::new(order, budget)?.into()
+        }
+        Kind::Zcdp => Zcdp::new(budget)?.into(),
+        Kind::Gdp => Gdp::new(budget)?.into(),
+        Kind::Pure => Pure::new(budget)?.into(),
+        Kind::Approximate => Approximate::new(budget)?.into(),
+    })
+}
+
+/// Meters as an object of numbers.
+fn numbers(meters: &[Meter], of: impl Fn(&Meter) -> Value) -> Value {
+    Value::Object(meters.iter().map(|meter| (meter.name.to_owned(), of(meter))).collect::<Map<_, _>>())
+}
+
+impl Responder for Filter<AnyRule> {
+    fn price(&self, cost: &Cost) -> Result<Charge, Unpriced> {
+        Self::price(self, cost)
+    }
+
+    fn respond(&mut self, charge: &Charge) -> anyhow::Result<Answer> {
+        let decision = self.admit(charge);
+        let meters = self.meters();
+        let mut fields = json!({
+            "decision": "admit",
+            "spent": numbers(&meters, |meter| json_amount(meter.spent, true)),
+            "remaining": numbers(&meters, |meter| json_amount(meter.remaining(), false)),
+        });
+        let Decision::Refused(refusal) = decision else { return Ok(Answer { fields, refused: false }) };
+        fields["decision"] = json!("refuse");
+        fields["reason"] = json!(refusal.reason.explanation());
+        fields["requested"] = numbers(&refusal.requested, |meter| json_amount(meter.spent, true));
+        fields["largest_count"] = json!(refusal.largest_count);
+        Ok(Answer { fields, refused: true })
+    }
+}

@@ -1,0 +1,258 @@
+//! Requests in, answers out: one JSON line each, flushed; an id seen before is answered as before.
+
+use super::arguments::Decimal;
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use paygo_accounting::charge::{Charge, Unpriced};
+use paygo_accounting::cost::Cost;
+use paygo_accounting::curve::Orders;
+use paygo_accounting::mechanism::Mechanism;
+use paygo_accounting::params::{Delta, Epsilon, Neighbors, Order};
+use paygo_accounting::prior::Prior;
+use paygo_accounting::wire;
+use paygo_numeric::Amount;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::{BufRead, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The longest line that is read.
+const LONGEST_LINE: u64 = 1 << 20;
+/// How many priced mechanisms are remembered.
+const MOST_PRICED: usize = 256;
+
+/// One line of input.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    #[serde(default)]
+    id: Option<String>,
+    mechanism: wire::Mechanism,
+}
+
+/// What a request is answered with: the fields of the line, and whether it was refused.
+pub(crate) struct Answer {
+    pub(crate) fields: Value,
+    pub(crate) refused: bool,
+}
+
+/// How many requests were answered how.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) answered: u64,
+    pub(crate) refused: u64,
+    pub(crate) repeated: u64,
+    pub(crate) wrong: u64,
+}
+
+impl Counts {
+    /// 0 done, 1 something was refused, 2 a line was wrong.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match (self.wrong, self.refused) {
+            (0, 0) => ExitCode::SUCCESS,
+            (0, _) => ExitCode::from(1),
+            (_, _) => ExitCode::from(2),
+        }
+    }
+}
+
+/// What decides or reads.
+pub(crate) trait Responder {
+    /// The charge of a cost.
+    fn price(&self, cost: &Cost) -> Result<Charge, Unpriced>;
+    /// The answer to a charge.
+    fn respond(&mut self, charge: &Charge) -> anyhow::Result<Answer>;
+}
+
+/// Answers every line of standard input. Memory grows with the ids seen, and with nothing else.
+pub(crate) fn serve(responder: &mut impl Responder, neighbors: Neighbors) -> anyhow::Result<Counts> {
+    let mut stream =
+        Stream { responder, neighbors, seen: HashMap::new(), priced: HashMap::new(), counts: Counts::default() };
+    let mut input = std::io::stdin().lock();
+    let mut output = std::io::stdout().lock();
+    let mut bytes = Vec::new();
+    for number in 1u64.. {
+        bytes.clear();
+        let read = input.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut bytes).context("standard input")?;
+        if read == 0 {
+            break;
+        }
+        anyhow::ensure!(
+            bytes.len() as u64 <= LONGEST_LINE || bytes.ends_with(b"\n"),
+            "line {number} is longer than {LONGEST_LINE} bytes"
+        );
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let answer = stream.answer(number, &bytes);
+        output.write_all(answer.as_bytes())?;
+        output.write_all(b"\n")?;
+        output.flush()?;
+    }
+    Ok(stream.counts)
+}
+
+struct Stream<'a, R> {
+    responder: &'a mut R,
+    neighbors: Neighbors,
+    /// By id: the mechanism as it was written, and the answer.
+    seen: HashMap<String, (Box<str>, Box<str>)>,
+    /// By mechanism as it was written; forgotten when there are too many.
+    priced: HashMap<String, Charge>,
+    counts: Counts,
+}
+
+impl<R: Responder> Stream<'_, R> {
+    fn answer(&mut self, number: u64, line: &[u8]) -> String {
+        let (id, outcome) = match serde_json::from_slice::<Request>(line) {
+            Ok(request) => {
+                let id = request.id.clone();
+                (id, self.respond(request))
+            }
+            Err(error) => (id_of(line), Err(error.into())),
+        };
+        outcome.unwrap_or_else(|error| {
+            self.counts.wrong += 1;
+            match id {
+                Some(id) => json!({"id": id, "error": format!("{error:#}")}).to_string(),
+                None => json!({"line": number, "error": format!("{error:#}")}).to_string(),
+            }
+        })
+    }
+
+    fn respond(&mut self, request: Request) -> anyhow::Result<String> {
+        let written = serde_json::to_string(&request.mechanism)?;
+        if let Some((mechanism, answer)) = request.id.as_ref().and_then(|id| self.seen.get(id)) {
+            // A retry hears the first answer. Another mechanism under the same id was never charged, so it may not.
+            anyhow::ensure!(**mechanism == *written, "this id was used before, for another mechanism");
+            self.counts.repeated += 1;
+            return Ok(answer.to_string());
+        }
+        if !self.priced.contains_key(&written) {
+            let cost = Cost::of(&Mechanism::try_from(&request.mechanism)?, self.neighbors)?;
+            if self.priced.len() >= MOST_PRICED {
+                self.priced.clear();
+            }
+            self.priced.insert(written.clone(), self.responder.price(&cost)?);
+        }
+        let Answer { mut fields, refused } = self.responder.respond(&self.priced[&written])?;
+        self.counts.answered += 1;
+        self.counts.refused += u64::from(refused);
+        let Some(id) = request.id else { return Ok(fields.to_string()) };
+        fields["id"] = Value::from(id.as_str());
+        let answer = fields.to_string();
+        self.seen.insert(id, (written.into(), answer.as_str().into()));
+        Ok(answer)
+    }
+}
+
+/// The id of a line that is not a request otherwise.
+fn id_of(line: &[u8]) -> Option<String> {
+    let value: Value = serde_json::from_slice(line).ok()?;
+    Some(value.get("id")?.as_str()?.to_owned())
+}
+
+/// Which datasets are neighbors.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum NeighborsArgument {
+    /// One record more or less
+    AddRemove,
+    /// One record replaced by another
+    ReplaceOne,
+    /// One record replaced by a null record
+    ZeroOut,
+}
+
+impl From<NeighborsArgument> for Neighbors {
+    fn from(argument: NeighborsArgument) -> Self {
+        match argument {
+            NeighborsArgument::AddRemove => Self::AddRemove,
+            NeighborsArgument::ReplaceOne => Self::ReplaceOne,
+            NeighborsArgument::ZeroOut => Self::ZeroOut,
+        }
+    }
+}
+
+/// Orders and their weights, and who is protected: what filters and odometers share.
+#[derive(Args)]
+pub(crate) struct OrderArguments {
+    /// The orders of union and mixture, such as 2,4,8; inf may be among them [default: about 1+2^(k/2) from 1.5 to 1025, and inf]
+    #[arg(long, value_delimiter = ',', value_name = "ORDERS", conflicts_with = "plan")]
+    orders: Option<Vec<Decimal>>,
+    /// The order of the fixed-order kinds [default: the best for Gaussian noise at the target]
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) order: Option<Decimal>,
+    /// `uniform`, or one weight for each finite order, together at most 1
+    #[arg(long, value_delimiter = ',', value_name = "WEIGHTS", default_value = "uniform", conflicts_with = "plan")]
+    weights: Vec<String>,
+    /// Concentrate the weights on the order that this plan would use; requests may still be anything
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Which datasets are neighbors [default: the plan's, or add-remove]
+    #[arg(long, value_enum)]
+    neighbors: Option<NeighborsArgument>,
+    /// Who is protected
+    #[arg(long, value_name = "WHO", default_value = "record")]
+    pub(crate) privacy_unit: String,
+}
+
+impl OrderArguments {
+    /// The plan, if one was given.
+    pub(crate) fn plan(&self) -> anyhow::Result<Option<Cost>> {
+        let Some(path) = &self.plan else { return Ok(None) };
+        let cost = super::account::read_plan(path)?.cost().with_context(|| format!("plan {}", path.display()))?;
+        if let Some(neighbors) = self.neighbors.map(Neighbors::from) {
+            anyhow::ensure!(
+                cost.neighbors() == neighbors,
+                "the plan is about {} neighbors; expected {neighbors}",
+                cost.neighbors()
+            );
+        }
+        Ok(Some(cost))
+    }
+
+    /// The neighbor relation: the one asked for, the plan's, or add-remove.
+    pub(crate) fn neighbors(&self, plan: Option<&Cost>) -> Neighbors {
+        self.neighbors.map(Neighbors::from).or(plan.map(Cost::neighbors)).unwrap_or(Neighbors::AddRemove)
+    }
+
+    /// The orders asked for.
+    pub(crate) fn orders(&self) -> anyhow::Result<Option<Orders>> {
+        let Some(orders) = &self.orders else { return Ok(None) };
+        let orders = orders.iter().map(|order| order.typed_as(Order::new)).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Some(Orders::new(orders)?))
+    }
+
+    /// The orders and weights asked for, or the usual ones.
+    pub(crate) fn prior(&self) -> anyhow::Result<Prior> {
+        let orders = self.orders()?.unwrap_or_else(|| Prior::log_spaced().orders().clone());
+        if self.weights == ["uniform"] {
+            return Ok(Prior::uniform(orders)?);
+        }
+        let weight = |text: &String| {
+            Amount::from_decimal_down(text).with_context(|| {
+                format!("weights: {text} is not a number; expected uniform or one for each finite order")
+            })
+        };
+        Ok(Prior::new(orders, self.weights.iter().map(weight).collect::<anyhow::Result<_>>()?)?)
+    }
+
+    /// The order asked for, or the one at which Gaussian noise is converted best at a target.
+    pub(crate) fn order_for(&self, epsilon: Epsilon, delta: Delta) -> anyhow::Result<Order> {
+        use paygo_accounting::convert::{Conversion, zcdp};
+        if let Some(order) = &self.order {
+            return order.typed_as(Order::new);
+        }
+        let rho = zcdp::budget(Conversion::Classic, epsilon, delta);
+        let order = zcdp::epsilon(Conversion::Classic, rho, delta).1;
+        order.context("no order suits this target; give --order")
+    }
+}
+
+/// An amount as it was typed, read down: a limit.
+pub(crate) fn limit(name: &str, text: &Decimal) -> anyhow::Result<Amount> {
+    Amount::from_decimal_down(text.as_str())
+        .with_context(|| format!("{name} = {} is outside its domain; expected 0 <= {name}", text.as_str()))
+}
