@@ -2,6 +2,7 @@
 
 mod account;
 mod arguments;
+mod audit;
 mod calibrate;
 mod convert;
 mod demo;
@@ -39,6 +40,8 @@ enum Command {
     Filter(filter::Arguments),
     /// How much has been spent? Mechanisms in, readings out, one JSON line each.
     Odometer(odometer::Arguments),
+    /// Adversaries against filters and odometers, with exact or Monte-Carlo verdicts.
+    Audit(audit::Arguments),
     /// Compares this build with golden vectors of 25 and more digits.
     Selftest(selftest::Arguments),
 }
@@ -53,6 +56,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Schedule(arguments) => schedule::run(&arguments),
         Command::Filter(arguments) => filter::run(&arguments),
         Command::Odometer(arguments) => odometer::run(&arguments),
+        Command::Audit(arguments) => audit::run(&arguments),
         Command::Selftest(arguments) => selftest::run(&arguments),
     };
     match outcome {
