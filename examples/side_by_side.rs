@@ -1,12 +1,14 @@
-//! paygo's side of `bench/compare.py`: the same three tasks, timed, as JSON Lines on standard output.
+//! paygo's side of `bench/compare.py`: the same tasks, timed, as JSON Lines on standard output.
 
 use paygo::accounting::account::{Question, least_epsilon, tightest};
 use paygo::accounting::calibrate::{Target, least_noise};
 use paygo::accounting::convert::Conversion;
 use paygo::accounting::cost::Cost;
 use paygo::accounting::curve::Orders;
+use paygo::accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Gdp, Mixture, Pure, Rule, Zcdp};
 use paygo::accounting::mechanism::{Mechanism, PoissonSampledGaussian, Single};
-use paygo::accounting::params::{Delta, Epsilon, Neighbors, NoiseMultiplier, SamplingProbability};
+use paygo::accounting::params::{Delta, Epsilon, Neighbors, NoiseMultiplier, Order, SamplingProbability};
+use paygo::accounting::prior::Prior;
 use paygo::accounting::privacy_loss;
 use std::error::Error;
 use std::time::Instant;
@@ -90,5 +92,81 @@ fn main() -> Result<(), Box<dyn Error>> {
         found.value,
         found.price.get()
     );
+    filters()?;
+    decisions()
+}
+
+/// The adaptive sequence of `bench/compare.py`.
+fn adaptive_sizes(n: u32) -> impl Iterator<Item = f64> {
+    let mut state = 12_345u64;
+    (0..n).map(move |_| {
+        state = (state * 1_103_515_245 + 12_345) % (1 << 31);
+        f64::from(u32::try_from(500 + state % 1000).unwrap_or(0)) / 1500.0 / f64::from(n)
+    })
+}
+
+/// Pure-DP queries one by one, priced and decided.
+#[expect(clippy::print_stdout, reason = "its output is its purpose")]
+fn filters() -> Result<(), Box<dyn Error>> {
+    fn run<R: Rule>(rule: &R, epsilons: impl Iterator<Item = Mechanism>) -> u64 {
+        let mut filter = Filter::new(rule.clone(), Neighbors::AddRemove);
+        let admit = |mechanism: Mechanism| {
+            let cost = Cost::of(&mechanism, Neighbors::AddRemove).expect("a cost");
+            u64::from(filter.request(&cost).expect("a price").is_admitted())
+        };
+        epsilons.map(admit).sum()
+    }
+    let pure = Pure::new(Budget::from_decimal("1", "0")?)?;
+    let mixture = Mixture::new(Budget::from_decimal("1", "1e-9")?)?;
+    for n in [1000, 4000, 1_000_000] {
+        let steps = || adaptive_sizes(n).map(|e| Mechanism::laplace(1.0 / e).expect("noise"));
+        let (seconds, admitted) = timed(1, || run(&pure, steps()));
+        let per_query = seconds / f64::from(n);
+        println!(
+            r#"{{"task": "filter", "method": "paygo pure filter", "steps": {n}, "seconds": {per_query:e}, "value": {admitted}}}"#
+        );
+        if n < 1_000_000 {
+            let (seconds, admitted) = timed(1, || run(&mixture, steps()));
+            let per_query = seconds / f64::from(n);
+            println!(
+                r#"{{"task": "filter", "method": "paygo mixture filter", "steps": {n}, "seconds": {per_query:e}, "value": {admitted}}}"#
+            );
+        }
+    }
+    let thousandth = Mechanism::Single(Single::Pure(Epsilon::from_decimal("0.001")?));
+    let admitted = run(&pure, std::iter::repeat_n(thousandth, 1000));
+    println!(r#"{{"task": "thousand", "method": "paygo pure filter", "value": {admitted}}}"#);
+    Ok(())
+}
+
+/// Known charges: how fast, and whether the number of decisions matters.
+#[expect(clippy::print_stdout, reason = "its output is its purpose")]
+fn decisions() -> Result<(), Box<dyn Error>> {
+    let budget = Budget::from_decimal("8", "1e-6")?;
+    let orders: Vec<f64> = (0..64).map(|k| 1.0 + 0.25 * 1.14f64.powi(k)).collect();
+    let many = Prior::uniform(Orders::from_f64(&orders)?)?;
+    let rules: [(&str, AnyRule); 4] = [
+        ("fixed-order", FixedOrder::new(Order::new(8.0)?, budget)?.into()),
+        ("zcdp", Zcdp::new(budget)?.into()),
+        ("gdp", Gdp::new(budget)?.into()),
+        ("mixture, 64 orders", Mixture::over(budget, many)?.into()),
+    ];
+    let step = Cost::of(&Mechanism::gaussian(1e6)?, Neighbors::AddRemove)?;
+    for (name, rule) in rules {
+        let mut filter = Filter::new(rule, Neighbors::AddRemove);
+        let charge = filter.price(&step)?;
+        let mut done = 0u64;
+        for until in [1_000_000u64, 10_000_000, 100_000_000] {
+            let (start, before) = (Instant::now(), done);
+            while done < until {
+                assert!(filter.admit(std::hint::black_box(&charge)).is_admitted());
+                done += 1;
+            }
+            let (seconds, steps) = (start.elapsed().as_secs_f64(), done - before);
+            #[expect(clippy::cast_precision_loss, reason = "a count")]
+            let scaled = seconds * until as f64 / steps as f64;
+            println!(r#"{{"task": "decisions", "method": "{name}", "steps": {until}, "seconds": {scaled}}}"#);
+        }
+    }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What must not compile: estimates in places that decide, currencies added to each other.
+//! What must not compile: estimates in places that decide, currencies added to each other, permits copied or made.
 
 #[test]
 fn wrong_programs_do_not_compile() {

@@ -58,6 +58,18 @@ impl Amount {
         decimal(text).map(|(floor, _)| floor)
     }
 
+    /// The least amount at or above `numerator/denominator`; +∞ for a denominator of 0 or where the integers do not fit in
+    /// 128 bits even when whole and rest are taken apart.
+    #[must_use]
+    pub fn from_ratio_up(numerator: u128, denominator: u128) -> Self {
+        let (Some(whole), Some(rest)) = (numerator.checked_div(denominator), numerator.checked_rem(denominator)) else {
+            return Self::INFINITE;
+        };
+        // Below: rest < denominator; when rest·10¹⁸ does not fit, a unit more than the whole covers it.
+        let rest = rest.checked_mul(ONE).map_or(ONE, |units| units.div_ceil(denominator));
+        Self(whole.saturating_mul(ONE).saturating_add(rest))
+    }
+
     /// The least amount at or above `n/x`, exactly rounded; `None` where the integers would not fit in 128 bits, which
     /// short decimal and binary fractions never meet. For finite `x > 0`.
     #[must_use]
@@ -330,6 +342,10 @@ mod tests {
         assert_eq!(Amount::from_decimal_up("inf"), Some(Amount::INFINITE));
         assert_eq!(Amount::inverse_square_up(100, 2, 10.0), Some(Amount::from_decimal_up("0.5").expect("text")));
         assert_eq!(Amount::inverse_square_up(1, 2, 1.1), None);
+        assert_eq!(Amount::from_ratio_up(1, 3).to_string(), "0.333333333333333334");
+        assert_eq!(Amount::from_ratio_up(7, 0), Amount::INFINITE);
+        assert_eq!(Amount::from_ratio_up(u128::MAX, 2), Amount::INFINITE);
+        assert!(Amount::from_ratio_up(u128::MAX - 1, u128::MAX) >= Amount::ONE.minus(Amount::UNIT));
         assert_eq!(Amount::inverse_up(10, 10.0), Some(Amount::ONE));
         assert_eq!(Amount::inverse_up(1, 3.0).expect("fits").to_string(), "0.333333333333333334");
         assert_eq!(Amount::from_decimal_up("0.05").expect("text").to_string(), "0.05");
