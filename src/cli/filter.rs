@@ -124,15 +124,16 @@ fn rule(arguments: &Arguments, plan: Option<&Cost>) -> anyhow::Result<AnyRule> {
     let budget = Budget::from_decimal(epsilon.as_str(), delta)?;
     let half = Amount::from_decimal_down(delta).unwrap_or(Amount::ZERO).shared_by(2);
     let budget = budget.with_slack(slack(if kind == Kind::Approximate { half } else { Amount::ZERO })?)?;
+    let prior = || arguments.orders.prior(Prior::for_budget(budget.epsilon(), budget.loss_delta()));
     Ok(match kind {
         Kind::Mixture => match plan {
             Some(plan) => Mixture::for_plan(budget, plan)?.into(),
-            None => Mixture::over(budget, arguments.orders.prior()?)?.into(),
+            None => Mixture::over(budget, prior()?)?.into(),
         },
         Kind::Union => {
             let prior = match plan {
                 Some(plan) => Prior::for_plan(plan, budget.loss_delta()),
-                None => arguments.orders.prior()?,
+                None => prior()?,
             };
             Union::over(budget, prior, Conversion::Exact)?.into()
         }

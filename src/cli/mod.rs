@@ -9,6 +9,7 @@ mod demo;
 mod filter;
 mod odometer;
 mod output;
+mod reproduce;
 mod schedule;
 mod selftest;
 mod stream;
@@ -42,6 +43,8 @@ enum Command {
     Odometer(odometer::Arguments),
     /// Adversaries against filters and odometers, with exact or Monte-Carlo verdicts.
     Audit(audit::Arguments),
+    /// Tables and figures of the five papers, theirs beside ours.
+    Reproduce(reproduce::Arguments),
     /// Compares this build with golden vectors of 25 and more digits.
     Selftest(selftest::Arguments),
 }
@@ -57,6 +60,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Filter(arguments) => filter::run(&arguments),
         Command::Odometer(arguments) => odometer::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Selftest(arguments) => selftest::run(&arguments),
     };
     match outcome {

@@ -33,9 +33,9 @@ pub(crate) struct Arguments {
     /// For linear, stitched and mixture: the part of delta set aside for steps with a delta of their own
     #[arg(long, value_name = "DELTA", default_value = "0", allow_hyphen_values = true)]
     slack: Decimal,
-    /// Where the reading should be tightest, for the kinds that can aim
-    #[arg(long, value_name = "EPSILON", default_value = "1", allow_hyphen_values = true)]
-    epsilon_target: Decimal,
+    /// Where the reading should be tightest [default: 1 for the kinds that must aim]
+    #[arg(long, value_name = "EPSILON", allow_hyphen_values = true)]
+    epsilon_target: Option<Decimal>,
     /// For mixture: its precision rho [default: from --epsilon-target]
     #[arg(long, value_name = "RHO", allow_hyphen_values = true)]
     precision: Option<Decimal>,
@@ -95,12 +95,13 @@ fn boundary(arguments: &Arguments, plan: Option<&Cost>) -> anyhow::Result<AnyBou
     let over_orders = [Kind::VilleMixture, Kind::VilleUnion, Kind::Doubling];
     only(arguments.orders.orders()?.is_some(), "orders", &over_orders)?;
     let delta = arguments.delta.down_as(Delta::new)?;
-    let target = arguments.epsilon_target.down_as(Epsilon::new)?;
+    let aim = arguments.epsilon_target.as_ref().map(|text| text.down_as(Epsilon::new)).transpose()?;
+    let target = aim.unwrap_or(Epsilon::new(1.0)?);
     let slack = limit("slack", &arguments.slack)?;
     only(slack > Amount::ZERO, "slack", &[Kind::Linear, Kind::Stitched, Kind::Mixture])?;
     let prior = || match plan {
         Some(plan) => Ok(Prior::for_plan(plan, delta)),
-        None => arguments.orders.prior(),
+        None => arguments.orders.prior(aim.map_or_else(Prior::log_spaced, |aim| Prior::for_budget(aim, delta))),
     };
     Ok(match kind {
         Kind::VilleMixture => VilleMixture::new(delta, prior()?)?.into(),

@@ -178,15 +178,15 @@ impl From<NeighborsArgument> for Neighbors {
 /// Orders and their weights, and who is protected: what filters and odometers share.
 #[derive(Args)]
 pub(crate) struct OrderArguments {
-    /// The orders of union and mixture, such as 2,4,8; inf may be among them [default: about 1+2^(k/2) from 1.5 to 1025, and inf]
+    /// The orders of union and mixture, such as 2,4,8; inf may be among them [default: those that suit the target]
     #[arg(long, value_delimiter = ',', value_name = "ORDERS", conflicts_with = "plan")]
     orders: Option<Vec<Decimal>>,
     /// The order of the fixed-order kinds [default: the best for Gaussian noise at the target]
     #[arg(long, value_name = "ORDER")]
     pub(crate) order: Option<Decimal>,
-    /// `uniform`, or one weight for each finite order, together at most 1
-    #[arg(long, value_delimiter = ',', value_name = "WEIGHTS", default_value = "uniform", conflicts_with = "plan")]
-    weights: Vec<String>,
+    /// `uniform`, or one weight for each finite order, together at most 1 [default: those that suit the target, uniform with --orders]
+    #[arg(long, value_delimiter = ',', value_name = "WEIGHTS", conflicts_with = "plan")]
+    weights: Option<Vec<String>>,
     /// Concentrate the weights on the order that this plan would use; requests may still be anything
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
@@ -226,9 +226,14 @@ impl OrderArguments {
     }
 
     /// The orders and weights asked for, or the usual ones.
-    pub(crate) fn prior(&self) -> anyhow::Result<Prior> {
-        let orders = self.orders()?.unwrap_or_else(|| Prior::log_spaced().orders().clone());
-        if self.weights == ["uniform"] {
+    pub(crate) fn prior(&self, usual: Prior) -> anyhow::Result<Prior> {
+        let (orders, weights) = match (self.orders()?, &self.weights) {
+            (None, None) => return Ok(usual),
+            (Some(orders), None) => return Ok(Prior::uniform(orders)?),
+            (Some(orders), Some(weights)) => (orders, weights),
+            (None, Some(weights)) => (Prior::log_spaced().orders().clone(), weights),
+        };
+        if *weights == ["uniform"] {
             return Ok(Prior::uniform(orders)?);
         }
         let weight = |text: &String| {
@@ -236,7 +241,7 @@ impl OrderArguments {
                 format!("weights: {text} is not a number; expected uniform or one for each finite order")
             })
         };
-        Ok(Prior::new(orders, self.weights.iter().map(weight).collect::<anyhow::Result<_>>()?)?)
+        Ok(Prior::new(orders, weights.iter().map(weight).collect::<anyhow::Result<_>>()?)?)
     }
 
     /// The order asked for, or the one at which Gaussian noise is converted best at a target.

@@ -15,7 +15,7 @@
 use crate::account::{Question, rows};
 use crate::cost::Cost;
 use crate::curve::Orders;
-use crate::params::{Delta, Order, OutOfDomain};
+use crate::params::{Delta, Epsilon, Order, OutOfDomain};
 use paygo_numeric::elementary::{exp, ln, ln_1p};
 use paygo_numeric::rounding::mul_down;
 use paygo_numeric::search::{convex_floor, minimize, root};
@@ -87,6 +87,24 @@ impl Prior {
             *weight = weight.plus(share);
         }
         Self::new(orders, weights)
+    }
+
+    /// The orders that suit a budget: a grid around `1 + 2·ln(1/δ)/ε`, where Gaussian noise that uses the budget up is
+    /// converted best, in steps of √2 to sixteen times nearer and farther from 1, each weighing half as much as the one
+    /// before it; and ∞. Depends on ε and δ alone, hence fixed in advance.
+    #[must_use]
+    pub fn for_budget(epsilon: Epsilon, delta: Delta) -> Self {
+        const REACH: i32 = 8;
+        let center = (-2.0 * ln(delta.get()) / epsilon.get()).clamp(0.05, 1e6);
+        let orders = (-REACH..=REACH).map(|k| {
+            let even = 2f64.powi(k.div_euclid(2));
+            1.0 + center * if k.rem_euclid(2) == 1 { even * 1.414_062_5 } else { even }
+        });
+        // A third for the center: 1/3·(1 + 2·(1/2 + 1/4 + …)) is at most 1.
+        let weight = |k: i32| Amount::ONE.shared_by(3).shared_by(1 << k.abs());
+        let orders = Orders::from_f64(&orders.chain([f64::INFINITY]).collect::<Vec<_>>());
+        let prior = orders.and_then(|orders| Self::new(orders, (-REACH..=REACH).map(weight).collect()));
+        prior.unwrap_or_else(|_| Self::log_spaced())
     }
 
     /// The orders that suit most work when nothing is known in advance: about `1 + 2^{k/2}` from 1.5 to 1025, evenly
@@ -329,6 +347,11 @@ mod tests {
             assert!(Prior::around(Order::new(7.25).expect("an order"), many).is_ok());
         }
         assert_eq!(Prior::log_spaced().orders().as_slice().len(), 24);
+        for (e, d) in [(1.0, 1e-5), (1e-9, 1e-300), (1e9, 0.5), (0.0, 1e-5)] {
+            let prior = Prior::for_budget(Epsilon::new(e).expect("ε"), Delta::new(d).expect("δ"));
+            let sum = prior.weights.iter().fold(Amount::ZERO, |sum, w| sum.plus(*w));
+            assert!(sum <= Amount::ONE && prior.orders().as_slice().len() == 18, "{e} {d}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use paygo_numeric::Amount;
 use std::sync::Arc;
 
 /// Below this `(α−1)·B` an order is *light*: the exact conversion gains much on the one that a mixture can use.
-const LIGHT: f64 = 1.0;
+const LIGHT: f64 = 2.0;
 
 /// Admits while a mixture of Rényi orders certifies (ε, δ).
 ///
@@ -35,9 +35,10 @@ const LIGHT: f64 = 1.0;
 /// refuses.
 ///
 /// # Tightness
-/// At least [`super::Union`] with CKS budgets and the same weights, and within a few percent of it with exact ones. With
-/// uniform weights the price of not knowing the order is at most `ln(orders)/(α−1)` in ε; with [`Mixture::for_plan`] a plan
-/// that is followed costs about `0.11/(α−1)` more than if it had been fixed in advance.
+/// At least [`super::Union`] with CKS budgets and the same weights, and within a few percent of it with exact ones. The price
+/// of not knowing the order is at most `ln(1/w_α)/(α−1)` in ε, a third for the order that suits the budget; with
+/// [`Mixture::for_plan`] a plan that is followed costs about `0.11/(α−1)` more than if it had been fixed in advance.
+/// `docs/filters.md` has numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mixture {
     budget: Budget,
@@ -52,12 +53,12 @@ pub struct Mixture {
 }
 
 impl Mixture {
-    /// Over log-spaced orders from 1.5 to 1025 with equal weights.
+    /// Over the orders that suit the budget, [`Prior::for_budget`].
     ///
     /// # Errors
     /// [`BudgetError`] when not even a release that costs nothing could be admitted.
     pub fn new(budget: Budget) -> Result<Self, BudgetError> {
-        Self::over(budget, Prior::log_spaced())
+        Self::over(budget, Prior::for_budget(budget.epsilon(), budget.loss_delta()))
     }
 
     /// Weights concentrated on the order at which a plan is priced best. Whatever is requested, the filter stays sound;

@@ -37,12 +37,13 @@ pub struct Union {
 }
 
 impl Union {
-    /// Over log-spaced orders with equal weights and the exact conversion.
+    /// Over the orders that suit the budget, [`Prior::for_budget`], with the exact conversion.
     ///
     /// # Errors
     /// [`BudgetError`] when every order is dead from the start.
     pub fn new(budget: Budget) -> Result<Self, BudgetError> {
-        Self::over(budget, Prior::log_spaced(), Conversion::Exact)
+        let prior = Prior::for_budget(budget.epsilon(), budget.loss_delta());
+        Self::over(budget, prior, Conversion::Exact)
     }
 
     /// Over given orders and weights, with a given conversion.

@@ -1,0 +1,218 @@
+//! How tight are the filters and odometers? Five workloads, each against its price fixed in advance.
+//!
+//! ```sh
+//! cargo run --release --example tightness
+//! ```
+
+use paygo::accounting::account::{Question, rows};
+use paygo::accounting::convert::Conversion;
+use paygo::accounting::cost::Cost;
+use paygo::accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Gdp, Mixture, Pure, Union, Zcdp};
+use paygo::accounting::guarantee::Basis;
+use paygo::accounting::mechanism::Mechanism;
+use paygo::accounting::odometer::{
+    AnyBoundary, Boundary, Doubling, Linear, NormalMixture, Odometer, Restart, Stitched, VilleFixed, VilleMixture,
+    VilleUnion,
+};
+use paygo::accounting::params::{Epsilon, Neighbors, Order};
+use paygo::accounting::prior::Prior;
+use paygo::numeric::Amount;
+use paygo::numeric::search::last_true;
+use std::error::Error;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// A sequence of mechanisms and a budget.
+struct Workload {
+    name: &'static str,
+    epsilon: &'static str,
+    delta: &'static str,
+    /// The mechanisms, over and over; a schedule is as long as it is.
+    step: fn(u64) -> Result<Mechanism>,
+    longest: u64,
+}
+
+const WORKLOADS: [Workload; 5] = [
+    Workload {
+        name: "Gaussian, noise 20",
+        epsilon: "1",
+        delta: "1e-5",
+        step: |_| Ok(Mechanism::gaussian(20.0)?),
+        longest: 200,
+    },
+    Workload {
+        name: "DP-SGD, q = 0.01, noise 1",
+        epsilon: "3",
+        delta: "1e-5",
+        step: |_| Ok(Mechanism::poisson_sampled_gaussian(0.01, 1.0)?),
+        longest: 20_000,
+    },
+    Workload {
+        name: "schedule, noise 60 falling by 1 %",
+        epsilon: "2",
+        delta: "1e-6",
+        step: |i| Ok(Mechanism::gaussian(60.0 * 0.99f64.powi(i32::try_from(i)?))?),
+        longest: 400,
+    },
+    Workload {
+        name: "pure-DP queries of 0.05",
+        epsilon: "2",
+        delta: "1e-6",
+        step: |_| Ok(Mechanism::pure(0.05)?),
+        longest: 2000,
+    },
+    Workload {
+        name: "mixed ledger",
+        epsilon: "3",
+        delta: "1e-6",
+        step: |i| {
+            Ok(match i % 4 {
+                0 => Mechanism::gaussian(40.0)?,
+                1 => Mechanism::laplace(50.0)?,
+                2 => Mechanism::poisson_sampled_gaussian(0.02, 1.5)?,
+                _ => Mechanism::pure(0.02)?,
+            })
+        },
+        longest: 4000,
+    },
+];
+
+impl Workload {
+    fn budget(&self) -> Result<Budget> {
+        Ok(Budget::from_decimal(self.epsilon, self.delta)?)
+    }
+
+    /// The cost of one step.
+    fn cost(&self, i: u64) -> Result<Cost> {
+        Ok(Cost::of(&(self.step)(i)?, Neighbors::AddRemove)?)
+    }
+
+    /// The cost of the first `n` steps.
+    fn plan(&self, n: u64) -> Result<Cost> {
+        let costs = (1..n).map(|i| self.cost(i)).collect::<Result<Vec<_>>>()?;
+        Ok(self.cost(0)?.and_all(&costs)?)
+    }
+
+    /// The least ε of the first `n` steps, fixed in advance: Rényi, or the exact profile of Gaussian noise.
+    fn fixed(&self, n: u64) -> Result<f64> {
+        let rows = rows(&self.plan(n)?, Question::EpsilonAt(self.budget()?.delta()));
+        let wanted = rows.iter().filter(|row| row.basis != Basis::Estimate);
+        let wanted = wanted.filter(|row| ["renyi-exact", "gdp-exact"].contains(&row.method));
+        Ok(wanted.map(|row| row.epsilon.get()).fold(f64::INFINITY, f64::min))
+    }
+
+    /// How many steps a rule admits, one by one; `None` when a step has no price in its currency.
+    fn admitted(&self, rule: AnyRule) -> Result<Option<u64>> {
+        let mut filter = Filter::new(rule, Neighbors::AddRemove);
+        for i in 0..self.longest {
+            let Ok(charge) = filter.price(&self.cost(i)?) else { return Ok(None) };
+            if !filter.admit(&charge).is_admitted() {
+                return Ok(Some(i));
+            }
+        }
+        Ok(Some(self.longest))
+    }
+
+    /// What an odometer reads after `n` steps; `None` when a step has no price in its currency.
+    fn reading(&self, boundary: AnyBoundary, n: u64) -> Result<Option<f64>> {
+        let mut odometer = Odometer::new(boundary, Neighbors::AddRemove);
+        for i in 0..n {
+            let Ok(charge) = odometer.price(&self.cost(i)?) else { return Ok(None) };
+            if odometer.observe(&charge).is_err() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(odometer.reading().get()))
+    }
+}
+
+/// A cell of a table.
+fn cell<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+#[expect(clippy::print_stdout, reason = "its output is its purpose")]
+fn table(title: &str, rows: &[(String, Vec<String>)]) {
+    println!("| {title} | {} |", WORKLOADS.map(|w| w.name).join(" | "));
+    println!("| --- |{}", " --- |".repeat(WORKLOADS.len()));
+    for (name, cells) in rows {
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    println!();
+}
+
+#[expect(clippy::print_stdout, reason = "its output is its purpose")]
+fn main() -> Result<()> {
+    let mut filters: Vec<(String, Vec<String>)> = Vec::new();
+    let mut odometers: Vec<(String, Vec<String>)> = Vec::new();
+    let mut followed: Vec<(String, Vec<String>)> = Vec::new();
+    let push = |rows: &mut Vec<(String, Vec<String>)>, name: &str, value: String| match rows
+        .iter_mut()
+        .find(|(known, _)| known == name)
+    {
+        Some((_, cells)) => cells.push(value),
+        None => rows.push((name.to_owned(), vec![value])),
+    };
+    for workload in &WORKLOADS {
+        let budget = workload.budget()?;
+        let (epsilon, delta) = (budget.epsilon(), budget.delta());
+        let steps =
+            last_true(1, workload.longest, |n| workload.fixed(n).is_ok_and(|e| e <= epsilon.get())).unwrap_or(0);
+        let plan = workload.plan(steps)?;
+        push(&mut filters, "budget (ε, δ)", format!("{}, {}", workload.epsilon, workload.delta));
+        push(&mut filters, "**fixed in advance**", steps.to_string());
+        let order = Order::new(1.0 + (-paygo::numeric::elementary::ln(delta.get())) * 2.0 / epsilon.get())?;
+        let rules: Vec<(&str, AnyRule)> = vec![
+            ("mixture", Mixture::new(budget)?.into()),
+            ("mixture, for the plan", Mixture::for_plan(budget, &plan)?.into()),
+            ("union", Union::new(budget)?.into()),
+            ("fixed-order, 1 + 2·ln(1/δ)/ε", FixedOrder::new(order, budget)?.into()),
+            ("zcdp", Zcdp::new(budget)?.into()),
+            ("gdp", Gdp::new(budget)?.into()),
+            ("pure", Pure::new(budget)?.into()),
+        ];
+        for (name, rule) in rules {
+            push(&mut filters, name, cell(workload.admitted(rule)?));
+        }
+        // The least ε at which the filter that knows the plan would admit all of it.
+        let fixed = workload.fixed(steps)?;
+        let rule = Mixture::for_plan(budget, &plan)?;
+        let filter = Filter::new(rule, Neighbors::AddRemove);
+        let least = filter.rule().least_epsilon(filter.price(&plan)?.lanes()).get();
+        let renyi = rows(&plan, Question::EpsilonAt(delta));
+        let renyi = renyi.iter().find(|row| row.method == "renyi-exact").map_or(f64::NAN, |row| row.epsilon.get());
+        push(&mut followed, "steps in the plan", steps.to_string());
+        push(&mut followed, "ε fixed in advance, Rényi", format!("{renyi:.4}"));
+        push(&mut followed, "ε that the filter for the plan needs", format!("{least:.4}"));
+        push(&mut followed, "more than Rényi", format!("{:.1} %", 100.0 * (least / renyi - 1.0)));
+
+        push(&mut odometers, "steps", steps.to_string());
+        push(&mut odometers, "**fixed in advance**", format!("{fixed:.3}"));
+        let (prior, none) = (Prior::log_spaced(), Amount::ZERO);
+        let finite =
+            paygo::accounting::curve::Orders::new(prior.orders().as_slice()[..prior.weights().len()].to_vec())?;
+        let target = Epsilon::new(epsilon.get())?;
+        let boundaries: Vec<AnyBoundary> = vec![
+            VilleMixture::new(delta, prior.clone())?.into(),
+            VilleUnion::new(delta, prior.clone())?.into(),
+            VilleFixed::new(order, delta)?.into(),
+            Doubling::new(delta, finite)?.into(),
+            Restart::new(order, Amount::from_f64_up(Conversion::Classic.budget(order, target, delta) / 4.0), delta)?
+                .into(),
+            Linear::for_target(target, delta, none)?.into(),
+            NormalMixture::for_target(target, delta, none)?.into(),
+            Stitched::new(delta, none)?.into(),
+        ];
+        for boundary in boundaries {
+            let name = boundary.word();
+            push(&mut odometers, name, cell(workload.reading(boundary, steps)?.map(|reading| format!("{reading:.3}"))));
+        }
+    }
+    println!("Steps that each filter admits, one by one:\n");
+    table("filter", &filters);
+    println!("A plan that is followed, under the filter that was told the plan:\n");
+    table("", &followed);
+    println!("What each odometer reads after as many steps as the budget allows in advance:\n");
+    table("odometer", &odometers);
+    Ok(())
+}

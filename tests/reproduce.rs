@@ -1,0 +1,55 @@
+//! `paygo reproduce`: every printed number that is accounting, and which of them do not follow from their text.
+
+use serde_json::Value;
+use std::process::Command;
+
+fn paygo(arguments: &[&str]) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_paygo")).args(arguments).output().expect("runs")
+}
+
+#[test]
+fn printed_numbers_are_reproduced_or_named() {
+    let output = paygo(&["reproduce", "all", "--json"]);
+    assert!(output.status.success());
+    let studies: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows: Vec<&Value> =
+        studies.as_array().expect("studies").iter().flat_map(|s| s["rows"].as_array().expect("rows")).collect();
+    let with = |agrees: bool| {
+        rows.iter().filter(move |row| row["agrees"] == agrees).map(|row| row["what"].as_str().expect("a name"))
+    };
+    assert_eq!(
+        with(false).collect::<Vec<_>>(),
+        [
+            "odometer after 20 epochs",               // E2: not from the text
+            "odometer after 6 epochs",                // E2: not from the text
+            "Fig. 2: strong composition, 400 epochs", // the split of δ is not stated
+            "Adult: noise 613.49, 4000 steps",        // E8: labelled 1.0, is 0.5
+        ]
+    );
+    assert!(with(true).count() >= 50, "{}", with(true).count());
+    // Every sound value is a number, and no unsound form is below where it would be convicted for nothing.
+    assert!(rows.iter().all(|row| row["sound"].as_f64().is_some_and(f64::is_finite)));
+    let row = |what: &str| rows.iter().find(|row| row["what"] == what).unwrap_or_else(|| panic!("{what}"));
+    let near = |what: &str, value: f64| {
+        let literal = row(what)["literal"].as_f64().expect("a number");
+        assert!((literal - value).abs() < 5e-4 * value, "{what}: {literal}");
+    };
+    near("Fig. 2: largest gain in epsilon up to T = 1000", 0.7588);
+    near("Fig. 2: more iterations at epsilon = 6", 102.0);
+    near("Fig. 2: more iterations at epsilon = 8", 144.0);
+    near("Fig. 2: zCDP with reshuffling, 400 epochs", 21.5506);
+    near("stitched odometer after 100 steps", 6.0825);
+}
+
+#[test]
+fn a_report_is_written_that_needs_nothing_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("a/b");
+    let output = paygo(&["reproduce", "whitehouse", "--out", out.to_str().expect("a path")]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let html = std::fs::read_to_string(out.join("index.html")).expect("a report");
+    assert!(html.contains("<svg") && html.contains("stitched as printed (E6)") && !html.contains("src="));
+    assert!(std::fs::read_to_string(out.join("whitehouse-odometers.svg")).expect("a figure").starts_with("<svg"));
+    let output = paygo(&["reproduce", "whitehouse", "--out", "/dev/null/x"]);
+    assert_eq!(output.status.code(), Some(2));
+}
