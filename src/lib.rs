@@ -12,9 +12,29 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! An adaptive run, decided step by step:
+//!
+//! ```
+//! use paygo::accounting::filter::{Budget, Decision, Filter, Mixture};
+//! use paygo::accounting::params::Neighbors;
+//! use paygo::noise::{DiscreteGaussian, Ratio, Release, Source};
+//!
+//! let mut filter = Filter::new(Mixture::new(Budget::from_decimal("1", "1e-6")?)?, Neighbors::AddRemove);
+//! let release = Release::gaussian(DiscreteGaussian { variance: Ratio::new(900, 1)? }, 1)?;
+//! match filter.request(&release.cost(Neighbors::AddRemove)?)? {
+//!     Decision::Admitted(permit) => {
+//!         let noisy = release.draw(permit, &mut Source::from_operating_system()?, &[1234])?;
+//!         assert_eq!(noisy.len(), 1);
+//!     }
+//!     Decision::Refused(refusal) => panic!("{}", refusal.reason.explanation()),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Start at [`accounting`]; `ARCHITECTURE.md` has the map, `docs/theory.md` the theorems.
 
 pub use paygo_accounting as accounting;
+pub use paygo_noise as noise;
 pub use paygo_numeric as numeric;
 
 pub mod selftest;

@@ -344,11 +344,22 @@ fn bad_input_is_a_message_and_exit_2() {
 
 #[test]
 fn demo_tells_the_story() {
-    let output = paygo(&["demo"]);
-    assert!(output.status.success());
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("demo.html");
+    let output = paygo(&["demo", "--out", path.to_str().expect("a path")]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("text");
-    assert!(
-        text.contains("renyi-exact") && text.contains("noise_multiplier 1.01") && text.contains("71 epochs"),
-        "{text}"
-    );
+    for part in ["renyi-exact", "noise_multiplier 1.01", "| North", "answered ", "the odometer reads ", "report: "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // The analyst uses the budget, gets far beyond a plan for the worst case, and never passes it.
+    let number = |before: &str, after: &str| -> f64 {
+        let rest = text.split_once(before).unwrap_or_else(|| panic!("{before}")).1;
+        rest.split(after).next().expect("a number").parse().unwrap_or_else(|_| panic!("{rest}"))
+    };
+    let (answered, worst) = (number("answered ", " "), number("ends after ", " "));
+    let spent = number("spent epsilon ", " ");
+    assert!(answered > 2.0 * worst && worst > 5.0 && (0.9..=1.0).contains(&spent), "{text}");
+    let html = std::fs::read_to_string(path).expect("a report");
+    assert!(html.matches("<svg").count() == 3 && html.contains("refused, at no cost") && !html.contains("src="));
 }

@@ -12,16 +12,18 @@ fn root() -> &'static Path {
 #[test]
 fn console_examples_print_what_they_show() {
     let mut checked = 0;
-    for document in ["README.md", "docs/methods.md"] {
+    for document in ["README.md", "docs/methods.md", "docs/filters.md"] {
         let text = std::fs::read_to_string(root().join(document)).expect(document);
         for block in text.split("```console\n").skip(1) {
             let block = block.split("```").next().expect("an end");
             for example in block.split("$ ").skip(1) {
                 let (command, expected) = example.split_once('\n').expect("a line");
                 let Some(arguments) = command.strip_prefix("paygo ") else { continue };
+                let (arguments, input) = arguments.split_once(" < ").unwrap_or((arguments, "/dev/null"));
                 let output = Command::new(env!("CARGO_BIN_EXE_paygo"))
                     .args(arguments.split_whitespace())
                     .current_dir(root())
+                    .stdin(std::fs::File::open(root().join(input)).expect(input))
                     .output()
                     .expect("runs");
                 let printed = String::from_utf8(output.stdout).expect("text");
@@ -33,6 +35,17 @@ fn console_examples_print_what_they_show() {
         }
     }
     assert!(checked >= 4, "only {checked} examples found");
+}
+
+/// The tables of docs/filters.md are what the example prints.
+#[test]
+fn the_tightness_tables_are_what_the_example_prints() {
+    let binary = Path::new(env!("CARGO_BIN_EXE_paygo")).parent().expect("a folder").join("examples/tightness");
+    let output = Command::new(binary).output().expect("cargo test builds the examples");
+    let printed = String::from_utf8(output.stdout).expect("text");
+    let document = std::fs::read_to_string(root().join("docs/filters.md")).expect("docs/filters.md");
+    let shown = document.split("<!-- tightness -->").nth(1).and_then(|rest| rest.split("<!-- /tightness -->").next());
+    assert_eq!(shown.expect("a marked part").trim(), printed.trim());
 }
 
 /// ARCHITECTURE names every crate, and the arrows between crates point the way it says.
@@ -103,9 +116,15 @@ fn cited_theory_exists() {
 #[test]
 fn links_lead_somewhere() {
     let mut checked = 0;
-    for document in
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/methods.md", "docs/theory.md"]
-    {
+    for document in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "docs/methods.md",
+        "docs/filters.md",
+        "docs/theory.md",
+    ] {
         let path = root().join(document);
         let text = std::fs::read_to_string(&path).expect(document);
         for target in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target) {

@@ -1,0 +1,219 @@
+//! `paygo demo`: the whole story in one run.
+
+mod analyst;
+mod people;
+
+use super::account::{all_rows, parse_plan, report};
+use super::output::{print, shown_down, shown_up};
+use analyst::{Analyst, Entry, FINEST, Median, ROUGHEST};
+use anyhow::Context;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use paygo_accounting::account::{Question, tightest};
+use paygo_accounting::calibrate::{Target, most_repeats};
+use paygo_accounting::cost::Cost;
+use paygo_accounting::filter::{Budget, Filter, Mixture};
+use paygo_accounting::mechanism::{Mechanism, Single};
+use paygo_accounting::odometer::{Odometer, VilleMixture};
+use paygo_accounting::params::{Count, Delta, Epsilon, Neighbors, Rho};
+use paygo_accounting::prior::Prior;
+use paygo_noise::Source;
+use paygo_report::{Block, LineChart, Page, Series, Table};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Where the report is written
+    #[arg(long, value_name = "FILE.html", default_value = "paygo-demo.html")]
+    out: PathBuf,
+}
+
+const PLAN: &str = include_str!("../../../examples/dp-sgd.toml");
+const PEOPLE: usize = 40_000;
+const EPSILON: &str = "1";
+const DELTA: &str = "1e-6";
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    print("1. A planner asks what private training will cost.\n   $ paygo account examples/dp-sgd.toml\n")?;
+    let plan = parse_plan(PLAN)?;
+    let cost = plan.cost()?;
+    print(&report(&plan, &cost, &all_rows(&cost, Question::EpsilonAt(Delta::new(1e-5)?))))?;
+    print("\n   How little noise keeps the same run at epsilon = 3?")?;
+    print("   $ paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 --sampling-probability 0.0042667\n")?;
+    print(&super::calibrate::noise_text("3", "1e-5", 14_062, 0.004_266_7)?)?;
+
+    print(&format!("\n2. An analyst asks a table of {PEOPLE} people for the median income of each region."))?;
+    print("   The next question, and its noise, depend on the last answer; a filter decides before each one.\n")?;
+    let story = tell()?;
+    print(&story.summary())?;
+    std::fs::write(&arguments.out, story.page()?.html()).with_context(|| arguments.out.display().to_string())?;
+    print(&format!("\nreport: {}", arguments.out.display()))?;
+    print("Next: `paygo filter --help`, README.md, docs/filters.md.")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What happened.
+struct Story {
+    log: Vec<Entry>,
+    medians: Vec<(usize, Median)>,
+    /// Questions and ε of a plan fixed in advance, each question as precise as the analyst might need.
+    worst_case: Vec<(f64, f64)>,
+}
+
+/// Runs the analyst until the budget or the regions end.
+fn tell() -> anyhow::Result<Story> {
+    let people = people::table(PEOPLE);
+    let budget = Budget::from_decimal(EPSILON, DELTA)?;
+    let boundary = VilleMixture::new(budget.delta(), Prior::for_budget(budget.epsilon(), budget.delta()))?;
+    let mut analyst = Analyst {
+        people: &people,
+        filter: Filter::new(Mixture::new(budget)?, Neighbors::AddRemove),
+        odometer: Odometer::new(boundary, Neighbors::AddRemove),
+        source: Source::from_operating_system()?,
+        log: Vec::new(),
+    };
+    let bar = ProgressBar::new(people::REGIONS.len() as u64);
+    bar.set_style(ProgressStyle::with_template("   {msg:8} [{bar:30}] {pos}/{len} regions")?);
+    let mut medians = Vec::new();
+    for region in 0..people::REGIONS.len() {
+        bar.set_message(people::REGIONS[region]);
+        medians.push((region, analyst.median(region)?));
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let finest = Count::new(FINEST * FINEST)?.to_f64();
+    let one = Cost::of(&Mechanism::Single(Single::Zcdp(Rho::new(0.5 / finest)?)), Neighbors::AddRemove)?;
+    let target = Target::EpsilonDelta(Epsilon::new(EPSILON.parse()?)?, budget.delta());
+    let price = |n: u64| Ok((Count::new(n)?.to_f64(), tightest(&one.repeat(n)?, budget.delta()).epsilon.get()));
+    let worst_case = (1..=most_repeats(target, &one)?.value).map(price).collect::<anyhow::Result<_>>()?;
+    Ok(Story { log: analyst.log, medians, worst_case })
+}
+
+impl Story {
+    fn admitted(&self) -> usize {
+        self.log.iter().filter(|entry| entry.answer.is_some()).count()
+    }
+
+    fn last(&self) -> (f64, f64) {
+        self.log.last().map_or((0.0, 0.0), |entry| (entry.spent, entry.reading))
+    }
+
+    fn found(&self) -> Vec<Vec<String>> {
+        let row = |(region, median): &(usize, Median)| {
+            let text = match median {
+                Median::Between(low, high) => format!("{low} to {high}"),
+                Median::Unfinished(0, 120_000) => "not asked: the budget was used".to_owned(),
+                Median::Unfinished(low, high) => format!("{low} to {high}, then the budget was used"),
+            };
+            vec![people::REGIONS[*region].to_owned(), text]
+        };
+        self.medians.iter().map(row).collect()
+    }
+
+    fn summary(&self) -> String {
+        let (spent, reading) = self.last();
+        let refused = self.log.len() - self.admitted();
+        format!(
+            "{}\nanswered {} questions, refused {refused}; spent epsilon {} of {EPSILON} at delta {DELTA}\nthe odometer reads {}: \
+             the privacy loss stays below it with probability 1 - {DELTA}, at every moment\na plan fixed in advance, precise \
+             enough for the hardest question throughout, ends after {} questions",
+            super::output::table(&["region", "median income"], self.found()),
+            self.admitted(),
+            shown_up(spent),
+            shown_up(reading),
+            self.worst_case.len()
+        )
+    }
+
+    fn page(&self) -> anyhow::Result<Page> {
+        let (spent, reading) = self.last();
+        let over = |f: &dyn Fn(&Entry) -> f64| (1..).map(f64::from).zip(self.log.iter().map(f)).collect::<Vec<_>>();
+        let series = |name: &str, points, dashed| Series { name: name.to_owned(), points, dashed };
+        let spend = LineChart {
+            title: "What has been spent".into(),
+            x_label: "request".into(),
+            y_label: "epsilon at delta = 1e-6".into(),
+            series: vec![
+                series("spent, of the filter's budget", over(&|entry| entry.spent), false),
+                series("the odometer's reading", over(&|entry| entry.reading), false),
+                series("the budget", over(&|_| 1.0), true),
+            ],
+            y_limit: f64::INFINITY,
+        };
+        let noise = LineChart {
+            title: "How precisely the analyst asked".into(),
+            x_label: "request".into(),
+            y_label: "noise (standard deviation of a count)".into(),
+            #[expect(clippy::cast_precision_loss, reason = "small integers")]
+            series: vec![series("noise of each request", over(&|entry| entry.noise as f64), false)],
+            y_limit: f64::INFINITY,
+        };
+        let comparison = LineChart {
+            title: "How far the budget went".into(),
+            x_label: "questions answered".into(),
+            y_label: "epsilon at delta = 1e-6".into(),
+            series: vec![
+                series(
+                    "adaptive, under the filter",
+                    {
+                        let admitted = self.log.iter().filter(|entry| entry.answer.is_some());
+                        (1..).map(f64::from).zip(admitted.map(|entry| entry.spent)).collect()
+                    },
+                    false,
+                ),
+                series("a plan for the worst case, fixed in advance", self.worst_case.clone(), false),
+            ],
+            y_limit: f64::INFINITY,
+        };
+        let decisions = self.log.iter().enumerate().map(|(i, entry)| {
+            let answer = entry.answer.map_or_else(|| "refused, at no cost".to_owned(), |answer| answer.to_string());
+            vec![
+                (i + 1).to_string(),
+                entry.question.clone(),
+                entry.noise.to_string(),
+                answer,
+                shown_up(entry.spent),
+                shown_up(entry.reading),
+            ]
+        });
+        let header = |cells: &[&str]| cells.iter().map(|&cell| cell.to_owned()).collect();
+        let figure =
+            |chart: &LineChart, caption: &str| anyhow::Ok(Block::Figure { svg: chart.svg()?, caption: caption.into() });
+        let remaining = 1.0 - spent;
+        Ok(Page {
+            title: "An adaptive analyst inside a budget".into(),
+            blocks: vec![
+                Block::Text(format!(
+                    "{PEOPLE} made-up people; the median income of each region, by halving an interval with noisy counts. Each \
+                     next question, and its noise between {FINEST} and {ROUGHEST}, depends on the answers so far. A mixture filter \
+                     keeps the whole within ({EPSILON}, {DELTA})-differential privacy for one person added or removed, however the \
+                     analyst asks and whenever the analyst stops. Noise is discrete Gaussian, from a source seeded by the operating \
+                     system: this page differs from run to run."
+                )),
+                Block::Numbers(vec![
+                    ("answered".into(), self.admitted().to_string(), "questions".into()),
+                    ("refused".into(), (self.log.len() - self.admitted()).to_string(), "at no cost".into()),
+                    ("spent".into(), shown_up(spent), format!("of epsilon = {EPSILON}")),
+                    ("remaining".into(), shown_down(remaining.max(0.0)), "".into()),
+                    ("odometer".into(), shown_up(reading), "holds at every moment".into()),
+                    ("worst-case plan".into(), self.worst_case.len().to_string(), "questions".into()),
+                ]),
+                Block::Heading("What was learned".into()),
+                Block::Table(Table { header: header(&["region", "median income"]), rows: self.found() }),
+                Block::Heading("What it cost".into()),
+                figure(
+                    &spend,
+                    "The filter never lets the first line pass the budget. The odometer pays for being readable at any moment.",
+                )?,
+                figure(&noise, "Rough questions while the answer is clear, precise ones where it is close.")?,
+                figure(&comparison, "A plan fixed in advance has to assume the most precise question throughout.")?,
+                Block::Heading("Every request".into()),
+                Block::Table(Table {
+                    header: header(&["", "question", "noise", "answer", "spent", "odometer"]),
+                    rows: decisions.collect(),
+                }),
+            ],
+        })
+    }
+}
