@@ -23,6 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let look = Cost::of(&Mechanism::gaussian(100.0)?, Neighbors::AddRemove)?;
     let charge = filter.price(&epoch.and(&look)?)?;
     let observed = odometer.price(&epoch.and(&look)?)?;
+    let mut best = 0.0;
     for (epoch, accuracy) in (1..).zip([0.41, 0.52, 0.58, 0.61, 0.62, 0.62, 0.62]) {
         if !filter.admit(&charge).is_admitted() {
             println!("epoch {epoch}: refused; the budget is used");
@@ -30,10 +31,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         odometer.observe(&observed)?;
         println!("epoch {epoch}: accuracy about {accuracy}, odometer {:.3}", odometer.reading().get());
-        if epoch > 2 && accuracy < 0.625 && accuracy >= 0.62 {
+        if accuracy < best + 0.005 {
             println!("no gain any more: stop, and the reading still holds");
             break;
         }
+        best = accuracy;
     }
     let meter = filter.meters()[0];
     println!("the filter has spent {} of {}: the rest stays for other work", meter.spent, meter.budget);

@@ -82,7 +82,7 @@ fn account_draws() {
     for part in ["<svg", "renyi-exact", "estimate-yu (estimate)", "steps", "epsilon"] {
         assert!(svg.contains(part), "{part}");
     }
-    fails(&paygo(&["account", PLAN, "--plot", "/nonexistent/x.svg"]), &["cannot draw /nonexistent/x.svg"]);
+    fails(&paygo(&["account", PLAN, "--plot", "/nonexistent/x.svg"]), &["cannot write /nonexistent/x.svg"]);
 }
 
 #[test]

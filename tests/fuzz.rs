@@ -5,11 +5,17 @@ use bolero::check;
 use paygo::accounting::account::{Question, rows};
 use paygo::accounting::convert::{Conversion, gaussian, zcdp};
 use paygo::accounting::cost::Cost;
+use paygo::accounting::filter::{
+    AnyRule, Approximate, Budget, Decision, Filter, FixedOrder, Gdp, Mixture, Pure, Rule, Union, Zcdp,
+};
 use paygo::accounting::mechanism::{Mechanism, PoissonSampledGaussian, Single};
+use paygo::accounting::odometer::{AnyBoundary, Linear, Odometer, Restart, Stitched, VilleMixture};
 use paygo::accounting::params::{Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability};
+use paygo::accounting::prior::Prior;
+use paygo::accounting::stored::StoredFilter;
 use paygo::accounting::wire::{self, Plan};
-use paygo::numeric::Interval;
 use paygo::numeric::decimal::{parse_down, parse_up};
+use paygo::numeric::{Amount, Interval};
 
 #[test]
 fn plan_parsers() {
@@ -45,6 +51,78 @@ fn plan_numbers() {
         for row in rows(&cost, Question::EpsilonAt(Delta::new(1e-6).unwrap())) {
             assert!(!row.epsilon.get().is_nan() && !row.delta.get().is_nan());
         }
+    });
+}
+
+/// Any numbers against any rule and boundary: a typed error, a refusal that changes nothing, or sums that the rule allows.
+#[test]
+fn filters_and_odometers() {
+    let budget = Budget::from_decimal("2", "1e-5").unwrap();
+    let with_slack = budget.with_slack(Amount::from_decimal_down("0.000001").unwrap()).unwrap();
+    let order = Order::new(8.0).unwrap();
+    let rules: [AnyRule; 7] = [
+        Mixture::new(with_slack).unwrap().into(),
+        Union::new(with_slack).unwrap().into(),
+        FixedOrder::new(order, with_slack).unwrap().into(),
+        Zcdp::new(with_slack).unwrap().into(),
+        Gdp::new(budget).unwrap().into(),
+        Pure::new(budget).unwrap().into(),
+        Approximate::new(with_slack).unwrap().into(),
+    ];
+    let delta = Delta::new(1e-5).unwrap();
+    let slack = Amount::from_decimal_down("0.000001").unwrap();
+    let boundaries: [AnyBoundary; 4] = [
+        VilleMixture::new(delta, Prior::log_spaced()).unwrap().into(),
+        Restart::new(order, Amount::ONE, delta).unwrap().into(),
+        Linear::for_target(Epsilon::new(1.0).unwrap(), delta, slack).unwrap().into(),
+        Stitched::new(delta, slack).unwrap().into(),
+    ];
+    check!().with_type::<(f64, f64, u64, u8)>().for_each(|&(x, y, n, word)| {
+        let (x, y) = (x.abs(), y.abs());
+        let mechanism = match word % 6 {
+            0 => Mechanism::gaussian(x),
+            1 => Mechanism::laplace(x),
+            2 => Mechanism::pure(x),
+            3 => Mechanism::poisson_sampled_gaussian(y.fract(), x),
+            4 => Epsilon::new(x).and_then(|e| Ok(Mechanism::Single(Single::Approximate(e, Delta::new(y.fract())?)))),
+            _ => Rho::new(x).map(|rho| Mechanism::Single(Single::Zcdp(rho))),
+        };
+        let Ok(cost) = mechanism.map_err(drop).and_then(|m| Cost::of(&m, Neighbors::AddRemove).map_err(drop)) else {
+            return;
+        };
+        let Ok(cost) = cost.repeat(n % (1 << 40) + 1) else { return };
+        for rule in &rules {
+            let mut filter = Filter::new(rule.clone(), Neighbors::AddRemove);
+            let before = filter.clone();
+            match filter.request(&cost) {
+                Ok(Decision::Admitted(_)) => assert!(rule.allows(filter.sums().lanes())),
+                Ok(Decision::Refused(refusal)) => {
+                    assert!(filter == before && refusal.largest_count < n % (1 << 40) + 1);
+                }
+                Err(_) => assert!(filter == before),
+            }
+            let admitted = rule.allows(filter.sums().lanes());
+            let within = filter.meters().iter().all(|meter| meter.spent <= meter.budget);
+            // The pure rules have two meters, of which one is enough.
+            assert!(!admitted || within || ["pure", "approximate"].contains(&rule.word()));
+        }
+        for boundary in &boundaries {
+            let mut odometer = Odometer::new(boundary.clone(), Neighbors::AddRemove);
+            let empty = odometer.reading();
+            if let Ok(charge) = odometer.price(&cost)
+                && odometer.observe(&charge).is_ok()
+            {
+                assert!(odometer.reading() >= empty);
+            }
+        }
+    });
+}
+
+#[test]
+fn stored_filters() {
+    check!().with_type::<Vec<u8>>().for_each(|bytes| {
+        let Ok(stored) = serde_json::from_slice::<StoredFilter>(bytes) else { return };
+        let _ = Filter::try_from(stored);
     });
 }
 

@@ -128,6 +128,19 @@ fn a_wrong_line_is_answered_charges_nothing_and_does_not_end_the_stream() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("line 1 is longer than"));
 }
 
+/// A reader that goes away leaves charges unanswered: that is a fault, not an end.
+#[test]
+fn a_closed_output_is_a_fault() {
+    let mut child = spawn(&["filter", "--epsilon", "1", "--delta", "1e-5"]);
+    drop(child.stdout.take());
+    let mut input = child.stdin.take().expect("a pipe");
+    let _ = input.write_all(request("q", gaussian(20.0)).as_bytes());
+    drop(input);
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the answer to line 1 could not be written"));
+}
+
 #[test]
 fn every_kind_answers() {
     let pure = json!({"pure": {"epsilon": "0.1"}});
@@ -197,6 +210,12 @@ fn options_shape_the_rule() {
         &["filter", "--epsilon", "1", "--delta", "1e-5", "--plan", plan, "--neighbors", "replace-one"],
         "add-remove",
     );
+    complains(&["filter", "--kind", "gdp", "--mu", "1", "--slack", "0.5"], "--slack does not go with");
+    complains(&["filter", "--kind", "zcdp", "--rho", "1", "--delta", "1e-5"], "give --rho or --mu");
+    complains(&["filter", "--kind", "zcdp", "--rho", "1", "--weights", "uniform"], "--weights does not go with");
+    let own = request("q", json!({"approximate": {"epsilon": 0.1, "delta": 0.5}}));
+    let output = run(&["filter", "--kind", "zcdp", "--rho", "1", "--slack", "0.5"], &own);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("promise: 0.5-approximate 1-zCDP"));
     complains(&["odometer", "--delta", "0"], "0 < delta < 1");
     complains(&["odometer", "--delta", "1e-5", "--kind", "linear", "--epsilon-target", "0"], "epsilon-target");
     complains(&["odometer", "--delta", "1e-5", "--step", "1"], "--step does not go with");

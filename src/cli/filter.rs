@@ -82,6 +82,13 @@ fn promise(arguments: &Arguments, filter: &Filter<AnyRule>) -> anyhow::Result<St
     let who = format!("one {} under {} neighbors", arguments.orders.privacy_unit, filter.neighbors());
     let kind = filter.rule().word();
     Ok(match (&arguments.rho, &arguments.mu, &arguments.delta) {
+        (Some(rho), _, _) if filter.rule().slack() > Amount::ZERO => {
+            format!(
+                "promise: {}-approximate {}-zCDP for {who}, fully adaptive ({kind})",
+                filter.rule().slack(),
+                rho.as_str()
+            )
+        }
         (Some(rho), _, _) => format!("promise: {}-zCDP for {who}, fully adaptive ({kind})", rho.as_str()),
         (_, Some(mu), _) => format!("promise: {}-GDP for {who}, fully adaptive ({kind})", mu.as_str()),
         (None, None, delta) => {
@@ -103,6 +110,11 @@ fn rule(arguments: &Arguments, plan: Option<&Cost>) -> anyhow::Result<AnyRule> {
     only(arguments.orders.order.is_some(), "order", &[Kind::FixedOrder])?;
     only(plan.is_some(), "plan", &[Kind::Mixture, Kind::Union])?;
     only(arguments.orders.orders()?.is_some(), "orders", &[Kind::Mixture, Kind::Union])?;
+    only(arguments.orders.has_weights(), "weights", &[Kind::Mixture, Kind::Union])?;
+    let with_slack = [Kind::Mixture, Kind::Union, Kind::FixedOrder, Kind::Zcdp, Kind::Approximate];
+    only(arguments.slack.is_some(), "slack", &with_slack)?;
+    let direct = arguments.rho.is_some() || arguments.mu.is_some();
+    anyhow::ensure!(!(direct && arguments.delta.is_some()), "give --rho or --mu, or --epsilon and --delta");
     let slack = |default: Amount| match &arguments.slack {
         Some(text) => limit("slack", text),
         None => Ok(default),

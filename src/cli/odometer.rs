@@ -94,6 +94,7 @@ fn boundary(arguments: &Arguments, plan: Option<&Cost>) -> anyhow::Result<AnyBou
     only(plan.is_some(), "plan", &[Kind::VilleMixture, Kind::VilleUnion])?;
     let over_orders = [Kind::VilleMixture, Kind::VilleUnion, Kind::Doubling];
     only(arguments.orders.orders()?.is_some(), "orders", &over_orders)?;
+    only(arguments.orders.has_weights(), "weights", &[Kind::VilleMixture, Kind::VilleUnion])?;
     let delta = arguments.delta.down_as(Delta::new)?;
     let aim = arguments.epsilon_target.as_ref().map(|text| text.down_as(Epsilon::new)).transpose()?;
     let target = aim.unwrap_or(Epsilon::new(1.0)?);

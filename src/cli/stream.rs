@@ -87,9 +87,10 @@ pub(crate) fn serve(responder: &mut impl Responder, neighbors: Neighbors) -> any
             continue;
         }
         let answer = stream.answer(number, &bytes);
-        output.write_all(answer.as_bytes())?;
-        output.write_all(b"\n")?;
-        output.flush()?;
+        // A reader that went away is no ordinary end here: what was charged went unanswered.
+        let write =
+            output.write_all(answer.as_bytes()).and_then(|()| output.write_all(b"\n")).and_then(|()| output.flush());
+        write.map_err(|error| anyhow::anyhow!("the answer to line {number} could not be written: {error}"))?;
     }
     Ok(stream.counts)
 }
@@ -216,6 +217,11 @@ impl OrderArguments {
     /// The neighbor relation: the one asked for, the plan's, or add-remove.
     pub(crate) fn neighbors(&self, plan: Option<&Cost>) -> Neighbors {
         self.neighbors.map(Neighbors::from).or(plan.map(Cost::neighbors)).unwrap_or(Neighbors::AddRemove)
+    }
+
+    /// Whether weights were asked for.
+    pub(crate) const fn has_weights(&self) -> bool {
+        self.weights.is_some()
     }
 
     /// The orders asked for.

@@ -62,7 +62,7 @@ macro_rules! charged_parameter {
     ($(#[$doc:meta])* $name:ident, $word:literal, $allowed:literal, |$value:ident| $inside:expr) => {
         $(#[$doc])*
         #[doc = concat!("\n\nDomain: ", $allowed, "; never NaN.")]
-        #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+        #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct $name {
             value: f64,
             /// Set only where it is less than the double, rounded up.
@@ -86,7 +86,9 @@ macro_rules! charged_parameter {
             pub fn from_decimal(text: &str) -> Result<Self, OutOfDomain> {
                 let value = parse_up(text).ok_or_else(|| OutOfDomain::new($word, text, "a decimal number"))?;
                 let parsed = Self::new(value).map_err(|error| OutOfDomain { given: text.to_owned(), ..error })?;
-                let exact = Amount::from_decimal_up(text).filter(|&exact| exact < parsed.amount());
+                // At the upper end of the domain the double stands: what is rounded up to 1 is treated as 1.
+                let inside = Self::new(value.next_up()).is_ok();
+                let exact = Amount::from_decimal_up(text).filter(|&exact| inside && exact < parsed.amount());
                 Ok(Self { exact, ..parsed })
             }
 
@@ -104,6 +106,13 @@ macro_rules! charged_parameter {
 
             const fn of(value: f64) -> Self {
                 Self { value, exact: None }
+            }
+        }
+
+        /// By the double, then by the exact amount, which is never more.
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+                Some(self.value.partial_cmp(&other.value)?.then_with(|| self.amount().cmp(&other.amount())))
             }
         }
 
@@ -325,6 +334,8 @@ mod tests {
         assert_eq!(Rho::from_decimal("0.5").expect("a rho"), Rho::new(0.5).expect("a rho"));
         assert!(Rho::from_decimal("-0.1").is_err() && Rho::from_decimal("a tenth").is_err());
         assert_eq!(Delta::from_decimal("1.5").expect_err("out of range").given, "1.5");
+        assert!(tenth < Rho::new(0.1).expect("a rho"));
+        assert_eq!(Delta::from_decimal("0.9999999999999999999").expect("a delta"), Delta::ONE);
     }
 
     #[test]

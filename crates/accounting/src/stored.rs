@@ -55,6 +55,8 @@ pub enum StoredRule {
         orders: Vec<Number>,
         /// One for each finite order.
         weights: Vec<Decimal>,
+        /// Whether light orders stand beside the mixture.
+        light_orders: bool,
     },
     /// See [`Union`].
     Union {
@@ -204,7 +206,7 @@ impl From<&AnyRule> for StoredRule {
         match rule {
             AnyRule::Mixture(rule) => {
                 let (orders, weights) = stored_prior(rule.prior());
-                Self::Mixture { budget: rule.budget().into(), orders, weights }
+                Self::Mixture { budget: rule.budget().into(), orders, weights, light_orders: rule.has_light_orders() }
             }
             AnyRule::Union(rule) => {
                 let (orders, weights) = stored_prior(rule.prior());
@@ -228,8 +230,9 @@ impl TryFrom<&StoredRule> for AnyRule {
     type Error = LoadError;
     fn try_from(stored: &StoredRule) -> Result<Self, LoadError> {
         Ok(match stored {
-            StoredRule::Mixture { budget, orders, weights } => {
-                Mixture::over(budget.try_into()?, prior(orders, weights)?)?.into()
+            StoredRule::Mixture { budget, orders, weights, light_orders } => {
+                let make = if *light_orders { Mixture::over } else { Mixture::without_light_orders };
+                make(budget.try_into()?, prior(orders, weights)?)?.into()
             }
             StoredRule::Union { budget, orders, weights, conversion } => {
                 let known = Conversion::ALL.into_iter().find(|known| known.word() == conversion);

@@ -247,6 +247,36 @@ fn promises() {
     }
 }
 
+/// Found by review: below the slack nothing is promised, and never less than what is admitted.
+#[test]
+fn promises_beside_slack_and_exact_limits() {
+    let half = amount("0.5");
+    let infinite = FixedOrder::with_limit(order(f64::INFINITY), Amount::ONE, half).expect("a rule");
+    let nothing = FixedOrder::with_limit(order(2.0), Amount::ZERO, half).expect("a rule");
+    let zcdp = Zcdp::with_limit(Amount::ZERO, half).expect("a rule");
+    for rule in [AnyRule::from(infinite), nothing.into(), zcdp.into()] {
+        for below in [0.0, 0.1, 0.499] {
+            assert_eq!(rule.promise(Delta::new(below).expect("a delta")), Epsilon::INFINITE, "{rule:?}");
+        }
+        assert!(rule.promise(Delta::new(0.75).expect("a delta")) < Epsilon::INFINITE);
+    }
+    let tenth = filter(Pure::new(budget("0.1", "0")));
+    assert!(tenth.guarantee(Delta::ZERO, "record").epsilon.get() >= 0.1);
+}
+
+/// Found by review: a limit that saturates is still a limit.
+#[test]
+fn enormous_budgets_end() {
+    for epsilon in ["1e21", "1e300"] {
+        let mut f = filter(Pure::new(budget(epsilon, "0")));
+        let charge = f.price(&pure("3e20")).expect("a price");
+        assert!((0..10).filter(|_| f.admit(&charge).is_admitted()).count() <= 1);
+        let mut f = filter(Mixture::new(budget(epsilon, "1e-5")));
+        let charge = f.price(&pure("3e20")).expect("a price");
+        assert!((0..10).filter(|_| f.admit(&charge).is_admitted()).count() <= 1);
+    }
+}
+
 #[test]
 fn a_plan_that_is_followed_costs_almost_nothing_extra() {
     let step = cost(Mechanism::poisson_sampled_gaussian(0.01, 1.0).expect("q"));
@@ -270,6 +300,7 @@ fn every_rule() -> Vec<AnyRule> {
     let with_slack = b.with_slack(amount("0.000003")).expect("a slack");
     vec![
         Mixture::new(with_slack).expect("a rule").into(),
+        Mixture::without_light_orders(b, Prior::log_spaced()).expect("a rule").into(),
         Mixture::for_plan(b, &gaussian_noise(30.0).repeat(50).expect("a count")).expect("a rule").into(),
         Union::over(b, Prior::log_spaced(), Conversion::Cks).expect("a rule").into(),
         FixedOrder::new(order(16.0), with_slack).expect("a rule").into(),

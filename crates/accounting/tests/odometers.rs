@@ -3,6 +3,7 @@
 use paygo_accounting::charge::Unpriced;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::curve::Orders;
+use paygo_accounting::filter::{Budget, Filter, Mixture};
 use paygo_accounting::mechanism::{Mechanism, Single};
 use paygo_accounting::odometer::{
     AnyBoundary, Boundary, Doubling, Linear, NormalMixture, Odometer, Restart, Stitched, Unobserved, VilleFixed,
@@ -167,7 +168,13 @@ fn steps_with_a_delta_of_their_own() {
     let d = delta(1e-5);
     let mut ville = Odometer::new(VilleMixture::new(d, Prior::log_spaced()).expect("b"), Neighbors::AddRemove);
     assert_eq!(ville.price(&approximate("0.1", "1e-9")).expect_err("no bound on the loss"), Unpriced::OwnDelta);
-    assert_eq!(ville.reading(), ville.reading());
+    // Priced by a filter with the same sums it is not observed either.
+    let prior = Prior::log_spaced();
+    let budget = Budget::from_decimal("1", "1e-5").expect("a budget");
+    let filter = Filter::new(Mixture::over(budget, prior).expect("a rule"), Neighbors::AddRemove);
+    let charge = filter.price(&approximate("0", "1")).expect("a price");
+    assert_eq!(ville.observe(&charge), Err(Unobserved::OwnDelta));
+    assert_eq!(ville.reading(), Epsilon::ZERO);
     // δ′ = 1e-9/(1 − e^{−0.1}) = 1.05e-8 a step: with δ″ = 1e-7 there is room for nine.
     let stitched = Stitched::new(d, amount("0.0000001")).expect("b");
     let mut odometer = Odometer::new(stitched, Neighbors::AddRemove);

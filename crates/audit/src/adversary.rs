@@ -18,7 +18,7 @@
 //! ```
 
 use paygo_accounting::mechanism::{Gaussian, Mechanism, Single};
-use paygo_accounting::params::{Epsilon, NoiseMultiplier};
+use paygo_accounting::params::{Delta, Epsilon, NoiseMultiplier};
 use paygo_numeric::elementary::exp;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng as _;
@@ -37,6 +37,13 @@ pub enum Step {
         /// ε.
         epsilon: f64,
     },
+    /// The worst (ε, δ)-DP mechanism: with probability δ it reveals everything, else it is randomized response.
+    Revealing {
+        /// ε.
+        epsilon: f64,
+        /// δ.
+        delta: f64,
+    },
 }
 
 impl Step {
@@ -48,6 +55,9 @@ impl Step {
                 Single::Gaussian(Gaussian { noise_multiplier: NoiseMultiplier::new(1.0 / variance.sqrt()).ok()? })
             }
             Self::RandomizedResponse { epsilon } => Single::RandomizedResponse(Epsilon::new(epsilon).ok()?),
+            Self::Revealing { epsilon, delta } => {
+                Single::Approximate(Epsilon::new(epsilon).ok()?, Delta::new(delta).ok()?)
+            }
         }))
     }
 
@@ -56,7 +66,7 @@ impl Step {
     pub const fn variance(&self) -> f64 {
         match *self {
             Self::Gaussian { variance } => variance,
-            Self::RandomizedResponse { epsilon } => epsilon * epsilon,
+            Self::RandomizedResponse { epsilon } | Self::Revealing { epsilon, .. } => epsilon * epsilon,
         }
     }
 
@@ -72,6 +82,8 @@ impl Step {
                 let heads = 1.0 / (1.0 + exp(-epsilon));
                 if uniform(random) < heads { epsilon } else { -epsilon }
             }
+            Self::Revealing { delta, .. } if uniform(random) < delta => f64::INFINITY,
+            Self::Revealing { epsilon, .. } => Self::RandomizedResponse { epsilon }.draw(random),
         }
     }
 }
@@ -137,6 +149,21 @@ impl Adversary for GaussianMarch {
     }
     fn next(&self, view: &View) -> Option<Step> {
         (view.step < 400).then_some(Step::Gaussian { variance: 0.05 })
+    }
+}
+
+/// The worst (ε, δ)-DP step, over and over. For odometers that set part of δ aside for such steps.
+pub struct Reveal;
+
+impl Adversary for Reveal {
+    fn name(&self) -> &'static str {
+        "reveal"
+    }
+    fn is_oblivious(&self) -> bool {
+        true
+    }
+    fn next(&self, view: &View) -> Option<Step> {
+        (view.step < 60).then_some(Step::Revealing { epsilon: 0.5, delta: 1e-4 })
     }
 }
 

@@ -108,17 +108,19 @@ impl TwoPoint {
 #[must_use]
 pub fn order_switch(subject: &Subject, epsilon: f64, first: TwoPoint) -> f64 {
     let orders = subject.orders();
+    let without = worst_second(subject, epsilon, &orders);
     let mut after = subject.clone();
-    let admitted = first.cost(&orders).is_some_and(|cost| after.admits(&cost));
-    if !admitted {
-        return worst_second(subject, epsilon, &orders);
+    if !first.cost(&orders).is_some_and(|cost| after.admits(&cost)) {
+        return without;
     }
     let outcomes = [(first.p, first.q), (1.0 - first.p, 1.0 - first.q)];
-    outcomes.iter().map(|(p, q)| p * worst_second(&after, epsilon - ln(p / q), &orders)).sum()
+    let with: f64 = outcomes.iter().map(|(p, q)| p * worst_second(&after, epsilon - ln(p / q), &orders)).sum();
+    with.max(without)
 }
 
-/// The largest `δ(t)` of a two-point mechanism that is admitted now.
+/// The largest `δ(t)` of a two-point mechanism that is admitted now, or of stopping.
 fn worst_second(subject: &Subject, t: f64, orders: &[f64]) -> f64 {
+    let stopped = (-exp_m1(t)).max(0.0);
     // For each p, the smallest q that is admitted; D rises as q falls.
     let at = |log_p: f64| {
         let p = exp(log_p);
@@ -139,7 +141,7 @@ fn worst_second(subject: &Subject, t: f64, orders: &[f64]) -> f64 {
     let grid: Vec<f64> = (0..40).map(|k| -16.0 + 0.41 * f64::from(k)).take_while(|&x| x < -1e-3).collect();
     let best = grid.iter().copied().map(|x| (x, at(x))).fold((grid[0], 0.0), |a, b| if b.1 > a.1 { b } else { a });
     let (_, refined) = minimize(best.0 - 0.45, (best.0 + 0.45).min(-1e-6), 1e-4, |x| -at(x));
-    best.1.max(-refined)
+    best.1.max(-refined).max(stopped)
 }
 
 /// [`order_switch`] with the first steps around a given one; the worst of them.

@@ -150,6 +150,23 @@ fn odometer_jobs(options: &Options, jobs: &mut Vec<Job>) {
             });
         }
     }
+    // Steps with a δ of their own: δ′ = 1e-4/(1 − e^{−0.5}) = 2.5e-4 a step, 0.0153 for sixty, of a slack of 0.02.
+    let (delta, slack) = (Delta::new(DELTA).expect("a delta"), Amount::from_decimal_down("0.02").expect("a decimal"));
+    let target = Epsilon::new(2.0).expect("an epsilon");
+    let with_slack: [AnyBoundary; 3] = [
+        Linear::for_target(target, delta, slack).expect("a boundary").into(),
+        NormalMixture::for_target(target, delta, slack).expect("a boundary").into(),
+        Stitched::new(delta, slack).expect("a boundary").into(),
+    ];
+    for boundary in with_slack {
+        let (name, Options { paths, seed, .. }) = (format!("odometer {}", boundary.word()), options.clone());
+        let subject = odometers::Subject::shipped(boundary);
+        jobs.push(Job {
+            subject: name.clone(),
+            size: paths,
+            run: Box::new(move |progress| simulate(&name, &subject, &adversary::Reveal, DELTA, paths, seed, progress)),
+        });
+    }
     exact(jobs, "odometer doubling_literal_unsound", || {
         let found = doubling_crossing(&LiteralOdometer::Doubling { orders: lecuyer_orders(), delta: 1e-5 });
         Trial::exact("odometer doubling_literal_unsound", false, "one Gaussian", 1e-5, found)

@@ -1,10 +1,12 @@
 //! The audit convicts what is unsound, with the probabilities known for it, and acquits what ships.
 
 use paygo_accounting::curve::Orders;
+use paygo_accounting::filter::FixedOrder;
 use paygo_accounting::odometer::{NormalMixture, Stitched, VilleFixed, VilleMixture};
 use paygo_accounting::params::{Delta, Order};
 use paygo_accounting::prior::Prior;
 use paygo_audit::adversary::{Adversary, Chase, March, Scales};
+use paygo_audit::filters::{self, TwoPoint, order_switch};
 use paygo_audit::literal_unsound::LiteralOdometer;
 use paygo_audit::odometers::{Subject, simulate};
 use paygo_audit::suite::{self, Options};
@@ -58,6 +60,18 @@ fn the_printed_odometers_cross_as_often_as_known() {
 fn the_printed_filter_has_twice_the_delta() {
     let found = suite::order_switch_of_the_notes();
     assert!((found - 1.982e-5).abs() < 0.001e-5, "{found:e}");
+}
+
+/// Found by review: an adversary that cannot go on can still stop, and a filter that let too much through is convicted.
+#[test]
+fn stopping_is_a_move() {
+    let first = TwoPoint { p: 0.5, q: 0.5 * paygo_numeric::elementary::exp(-8.0) };
+    let order = Order::new(4.0).expect("an order");
+    let limit = Amount::from_f64_up(first.renyi(4.0));
+    let rule = FixedOrder::with_limit(order, limit, Amount::ZERO).expect("a rule");
+    let found = order_switch(&filters::Subject::shipped(rule), 1.0, first);
+    // Stopping after the first step gives (1 − e^{1−8})/2; other first steps of the same cost give more.
+    assert!(found >= 0.4995, "{found}");
 }
 
 /// The test has power: bounds that are nearly tight are convicted of a δ only somewhat smaller than theirs.

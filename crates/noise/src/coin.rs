@@ -29,9 +29,10 @@ pub fn heads(numerator: u128, denominator: u128, source: &mut Source) -> bool {
 
 /// Heads with probability `e^{−numerator/denominator}` (Algorithm 1).
 ///
-/// For `denominator ≥ 1`; the denominator times a small number of rounds must fit in 128 bits, which
-/// [`crate::discrete`] sees to.
+/// # Panics
+/// When the denominator is 0 or above 2¹⁰⁰: it is multiplied by the number of rounds, and there are never 2²⁸ of them.
 pub fn heads_exp(numerator: u128, denominator: u128, source: &mut Source) -> bool {
+    assert!((1..=1 << 100).contains(&denominator), "a denominator of {denominator}");
     // e^{−γ} = e^{−1}·…·e^{−1}·e^{−(γ − ⌊γ⌋)}.
     for _ in 0..numerator / denominator {
         if !heads_exp_of_at_most_one(1, 1, source) {

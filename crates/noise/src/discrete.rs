@@ -113,7 +113,8 @@ impl DiscreteLaplace {
 ///
 /// # Theorem
 /// Added to integers of ℓ2 sensitivity Δ it is Δ²/(2·variance)-zCDP. Source: Canonne, Kamath, Steinke, Theorem 4 (T52). Not
-/// μ-GDP, and not the profile of continuous Gaussian noise.
+/// μ-GDP, and not the profile of continuous Gaussian noise. What lies beyond 2²⁰ standard deviations is never drawn: less than
+/// e^{−2²⁰} of the mass, which no δ that can be written down notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiscreteGaussian {
     /// σ², not quite the variance when it is small.

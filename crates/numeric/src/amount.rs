@@ -32,6 +32,8 @@ impl Amount {
     pub const ONE: Self = Self(ONE);
     /// More than any finite amount (which end below 3.4·10²⁰).
     pub const INFINITE: Self = Self(u128::MAX);
+    /// The largest finite amount.
+    const LARGEST: Self = Self(u128::MAX - 1);
 
     /// The least amount at or above `x`; +∞ for NaN, 0 for a negative number.
     #[must_use]
@@ -40,10 +42,11 @@ impl Amount {
         if x.is_nan() { Self::INFINITE } else { scaled(x).map_or(Self::ZERO, |(floor, rest)| floor.plus_unit_if(rest)) }
     }
 
-    /// The greatest amount at or below `x`; `None` for NaN and for a negative number, which no amount is below.
+    /// The greatest amount at or below `x`, finite if `x` is; `None` for NaN and for a negative number, which no amount is
+    /// below.
     #[must_use]
     pub fn from_f64_down(x: f64) -> Option<Self> {
-        scaled(x).map(|(floor, _)| floor)
+        scaled(x).map(|(floor, _)| if x < f64::INFINITY { floor.min(Self::LARGEST) } else { floor })
     }
 
     /// The least amount at or above the decimal number in `text`; `None` when it is not one or is negative.
@@ -52,10 +55,12 @@ impl Amount {
         decimal(text).map(|(floor, rest)| floor.plus_unit_if(rest))
     }
 
-    /// The greatest amount at or below the decimal number in `text`; `None` when it is not one or is negative.
+    /// The greatest amount at or below the decimal number in `text`, finite unless that is `inf`; `None` when it is not one or is
+    /// negative.
     #[must_use]
     pub fn from_decimal_down(text: &str) -> Option<Self> {
-        decimal(text).map(|(floor, _)| floor)
+        let infinite = text.trim_start_matches('+') == "inf";
+        decimal(text).map(|(floor, _)| if infinite { floor } else { floor.min(Self::LARGEST) })
     }
 
     /// The least amount at or above `numerator/denominator`; +∞ for a denominator of 0 or where the integers do not fit in
@@ -131,7 +136,10 @@ impl Amount {
     pub const fn square_down(self) -> Self {
         match self.0.checked_mul(self.0) {
             Some(square) => Self(square / ONE),
-            None => Self(self.0.saturating_mul(self.0 / ONE)),
+            None => match self.0.checked_mul(self.0 / ONE) {
+                Some(square) if square < u128::MAX => Self(square),
+                Some(_) | None => Self::LARGEST,
+            },
         }
     }
 
@@ -332,6 +340,12 @@ mod tests {
         assert_eq!(Amount::from_f64_up(5e-324), Amount::UNIT);
         assert_eq!(Amount::from_f64_down(5e-324), Some(Amount::ZERO));
         assert_eq!(Amount::from_f64_up(1e300), Amount::INFINITE);
+        // A limit rounds down to something finite, which no saturated sum is within.
+        for limit in [Amount::from_f64_down(1e300), Amount::from_decimal_down("1e300")] {
+            assert!(limit.is_some_and(|limit| limit < Amount::INFINITE));
+        }
+        assert!(Amount::from_f64_up(1e19).square_down() < Amount::INFINITE);
+        assert_eq!(Amount::from_f64_down(f64::INFINITY), Some(Amount::INFINITE));
         assert_eq!(Amount::INFINITE.plus(Amount::ONE), Amount::INFINITE);
         assert_eq!(Amount::INFINITE.minus(Amount::ONE), Amount::INFINITE);
         assert_eq!(Amount::INFINITE.times(0).plus(Amount::ONE), Amount::ONE);

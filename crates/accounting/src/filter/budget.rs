@@ -24,9 +24,10 @@ impl Budget {
         if epsilon == Epsilon::INFINITE {
             return Err(OutOfDomain::new("epsilon", epsilon, "0 <= epsilon < inf"));
         }
-        if delta == Delta::ONE {
+        if delta.get() >= 1.0 {
             return Err(OutOfDomain::new("delta", delta, "0 <= delta < 1"));
         }
+        // ROUNDING: down; never +∞, since ε is finite.
         let limit = Amount::from_f64_down(epsilon.get()).unwrap_or(Amount::ZERO);
         Ok(Self { epsilon, limit, delta, loss_delta: delta, slack: Amount::ZERO })
     }
@@ -52,7 +53,7 @@ impl Budget {
     /// The same with an exact limit for sums of pure ε, as it was stored; never above ε by more than a rounding.
     pub(crate) fn with_limit(self, limit: Amount) -> Result<Self, OutOfDomain> {
         let next = Amount::from_f64_up(self.epsilon.get().next_up());
-        if limit > next {
+        if limit > next || limit.is_infinite() {
             return Err(OutOfDomain::new("epsilon_limit", limit, "epsilon, as a decimal"));
         }
         Ok(Self { limit, ..self })
@@ -101,8 +102,9 @@ impl Budget {
         self.slack
     }
 
-    /// ε at δ and above, nothing below.
+    /// ε at δ and above, nothing below. Sums of pure ε may reach the exact limit, so it is never less than that.
     pub(super) fn promise(&self, delta: Delta) -> Epsilon {
-        if delta >= self.delta { self.epsilon } else { Epsilon::INFINITE }
+        let epsilon = self.epsilon.get().max(self.limit.to_f64_up());
+        if delta.get() >= self.delta.get() { Epsilon::from_upper_bound(epsilon) } else { Epsilon::INFINITE }
     }
 }

@@ -106,11 +106,12 @@ impl Rule for FixedOrder {
     }
 
     fn promise(&self, delta: Delta) -> Epsilon {
-        Conversion::Exact.epsilon(self.order, self.limit.to_f64_up(), less(delta, self.slack))
+        let rest = less(delta, self.slack);
+        rest.map_or(Epsilon::INFINITE, |rest| Conversion::Exact.epsilon(self.order, self.limit.to_f64_up(), rest))
     }
 }
 
-/// δ − slack, rounded down; 0 when nothing is left.
-pub(super) fn less(delta: Delta, slack: Amount) -> Delta {
-    Delta::new((Interval::point(delta.get()) - slack.to_f64_up()).lo().max(0.0)).unwrap_or(Delta::ZERO)
+/// δ − slack, rounded down; `None` when the slack is more than δ, and nothing can be promised.
+pub(super) fn less(delta: Delta, slack: Amount) -> Option<Delta> {
+    Delta::new((Interval::point(delta.get()) - slack.to_f64_up()).lo()).ok()
 }

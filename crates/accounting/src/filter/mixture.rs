@@ -46,7 +46,8 @@ pub struct Mixture {
     currency: Arc<Currency>,
     /// The orders that are not light.
     mixed: Mixed,
-    /// Which orders are light.
+    /// Whether light orders stand beside the mixture, and which they are.
+    has_light: bool,
     light: Vec<bool>,
     /// For each order, sums that it alone certifies; for orders in the mixture a cheap sufficient test.
     alone: Vec<Option<Amount>>,
@@ -99,7 +100,8 @@ impl Mixture {
         }
         let mixed = Mixed::new(&prior, delta, |lane| !light[lane]);
         let currency = Arc::new(Currency::Renyi(prior.orders().clone()));
-        let rule = Self { budget, prior, currency, mixed, light, alone };
+        let has_light = threshold > 0.0;
+        let rule = Self { budget, prior, currency, mixed, has_light, light, alone };
         let least = rule.mixed.least_epsilon(&vec![Amount::ZERO; rule.alone.len()]);
         let served = least <= epsilon.get() || rule.alone.iter().any(|alone| alone.is_some_and(|a| a > Amount::ZERO));
         if delta == Delta::ZERO || !served {
@@ -120,13 +122,23 @@ impl Mixture {
         &self.prior
     }
 
+    /// Whether light orders stand beside the mixture.
+    #[must_use]
+    pub const fn has_light_orders(&self) -> bool {
+        self.has_light
+    }
+
     /// The least ε that these sums are within, at the budget's δ and with these weights; rounded up.
     #[must_use]
     pub fn least_epsilon(&self, lanes: &[Amount]) -> Epsilon {
+        self.least_epsilon_by(Conversion::Exact, lanes)
+    }
+
+    fn least_epsilon_by(&self, conversion: Conversion, lanes: &[Amount]) -> Epsilon {
         let mixed = self.mixed.least_epsilon(lanes).min(self.prior.pure_sum(lanes).to_f64_up());
         let light = self.prior.orders().as_slice().iter().zip(&self.light).enumerate();
         let each = light.filter(|(_, (_, light))| **light).map(|(i, (&order, _))| {
-            Conversion::Exact.epsilon(order, lanes[i].to_f64_up(), self.prior.share(i, self.budget.loss_delta())).get()
+            conversion.epsilon(order, lanes[i].to_f64_up(), self.prior.share(i, self.budget.loss_delta())).get()
         });
         Epsilon::from_upper_bound(each.fold(mixed, f64::min))
     }
@@ -154,8 +166,11 @@ impl Rule for Mixture {
     }
 
     fn meters(&self, lanes: &[Amount]) -> Vec<Meter> {
-        let spent = Amount::from_f64_up(self.least_epsilon(lanes).get());
-        vec![Meter { name: "epsilon", spent, budget: self.budget.limit() }]
+        // The closed form is quick and hardly larger than the exact one; where it is, what is allowed is within the budget.
+        let quick = Amount::from_f64_up(self.least_epsilon_by(Conversion::Lemma1, lanes).get());
+        let limit = self.budget.limit();
+        let spent = if quick > limit && self.allows(lanes) { limit } else { quick };
+        vec![Meter { name: "epsilon", spent, budget: limit }]
     }
 
     fn promise(&self, delta: Delta) -> Epsilon {

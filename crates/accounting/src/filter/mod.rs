@@ -119,6 +119,9 @@ fn brief(x: f64) -> String {
 
 /// A rule and the exact sums of what it admitted.
 ///
+/// A clone is for what-if. It is a second budget: what a clone admits, the original does not know. Whoever serves several
+/// askers keeps one filter, or a ledger.
+///
 /// ```
 /// use paygo_accounting::{cost::Cost, filter::{Budget, Decision, Filter, Mixture}, mechanism::Mechanism};
 /// use paygo_accounting::params::{Delta, Epsilon, Neighbors};

@@ -90,10 +90,12 @@ impl Union {
         self.conversion
     }
 
+    /// The least ε by the closed form where budgets are exact: quick, and hardly larger.
     fn least_finite(&self, lanes: &[Amount]) -> f64 {
+        let conversion = self.conversion.min(Conversion::Lemma1);
         let orders = self.prior.orders().as_slice().iter().zip(lanes).take(self.prior.weights().len()).enumerate();
         let each = orders.map(|(i, (&order, sum))| {
-            self.conversion.epsilon(order, sum.to_f64_up(), self.prior.share(i, self.budget.loss_delta())).get()
+            conversion.epsilon(order, sum.to_f64_up(), self.prior.share(i, self.budget.loss_delta())).get()
         });
         each.fold(f64::INFINITY, f64::min)
     }
@@ -118,8 +120,9 @@ impl Rule for Union {
 
     fn meters(&self, lanes: &[Amount]) -> Vec<Meter> {
         let pure = self.prior.pure_sum(lanes).to_f64_up();
-        let spent = Amount::from_f64_up(self.least_finite(lanes).min(pure));
-        vec![Meter { name: "epsilon", spent, budget: self.budget.limit() }]
+        let (quick, limit) = (Amount::from_f64_up(self.least_finite(lanes).min(pure)), self.budget.limit());
+        let spent = if quick > limit && self.allows(lanes) { limit } else { quick };
+        vec![Meter { name: "epsilon", spent, budget: limit }]
     }
 
     fn promise(&self, delta: Delta) -> Epsilon {

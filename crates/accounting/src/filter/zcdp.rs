@@ -98,6 +98,6 @@ impl Rule for Zcdp {
 
     fn promise(&self, delta: Delta) -> Epsilon {
         let rho = Rho::from_upper_bound(self.limit.to_f64_up());
-        zcdp::epsilon(Conversion::Exact, rho, less(delta, self.slack)).0
+        less(delta, self.slack).map_or(Epsilon::INFINITE, |rest| zcdp::epsilon(Conversion::Exact, rho, rest).0)
     }
 }

@@ -67,6 +67,9 @@ pub enum Unobserved {
     /// Priced for other sums.
     #[error("the charge was priced for an odometer with other sums")]
     OtherCurrency,
+    /// A step with a δ of its own where the loss itself must be bounded.
+    #[error("a step with a delta of its own has no bound on its loss here")]
+    OwnDelta,
     /// Larger than the step of a restart odometer.
     #[error("a cost of {given} is more than the odometer's step; expected at most {step}, or a larger step")]
     TooLarge {
@@ -129,6 +132,10 @@ impl<B: Boundary> Odometer<B> {
     pub fn observe(&mut self, charge: &Charge) -> Result<(), Unobserved> {
         if !charge.fits(self.boundary.currency(), self.neighbors) {
             return Err(Unobserved::OtherCurrency);
+        }
+        // A filter with the same currency prices such steps; only here do they not count.
+        if charge.slack() > Amount::ZERO {
+            return Err(Unobserved::OwnDelta);
         }
         self.boundary.absorb(charge)?;
         self.sums.add(charge);

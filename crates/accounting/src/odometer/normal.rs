@@ -268,6 +268,9 @@ impl Boundary for Stitched {
     fn value(&self, sums: &Sums) -> f64 {
         let Some((v, drift)) = self.split.moments(sums) else { return f64::INFINITY };
         let Some(first) = self.first else { return drift.hi() };
+        if sums.lanes()[0] < first {
+            return f64::INFINITY; // Not the sums that this boundary has seen: v < v₀ is outside its theorem.
+        }
         // ROUNDING: up; the bound falls as v₀ rises.
         let start = Interval::point(first.to_f64_down()) * 2.0;
         let iterated = (v * 2.0 / start).ln().ln();
