@@ -7,6 +7,7 @@ use crate::curve::{Orders, RenyiCurve};
 use crate::mechanism::{Gaussian, Mechanism, Single};
 use crate::params::{Count, Delta, Epsilon, Mu, Neighbors, Order, OutOfDomain, Rho};
 use paygo_numeric::rounding::{add_up, mul_up};
+use paygo_numeric::sums::greatest_common_divisor;
 use paygo_numeric::{Amount, Interval};
 use std::cmp::Ordering;
 
@@ -321,10 +322,6 @@ fn merge(mut parts: Vec<Part>) -> Result<Vec<Part>, CostError> {
         }
     }
     Ok(merged)
-}
-
-const fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 /// Whether every single mechanism satisfies `holds`.

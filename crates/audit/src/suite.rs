@@ -198,10 +198,10 @@ fn exact(jobs: &mut Vec<Job>, subject: &str, trial: impl Fn() -> Trial + Sync + 
 /// The largest chance, over all ρ, that one Gaussian of that ρ passes what is read after it: `P(N(ρ, 2ρ) > U(ρ))`.
 fn gaussian_crossing(reading: impl Fn(f64) -> f64 + Sync) -> f64 {
     let at = |k: i32| {
-        let rho = 1e-6 * 1.01f64.powi(k);
+        let rho = 1e-6 * 1.002f64.powi(k);
         0.5 * erfc((reading(rho) - rho) / (2.0 * rho.sqrt()))
     };
-    (0..2500).into_par_iter().map(at).reduce(|| 0.0, f64::max)
+    (0..12_600).into_par_iter().map(at).reduce(|| 0.0, f64::max)
 }
 
 fn doubling_crossing(literal: &LiteralOdometer) -> f64 {

@@ -8,6 +8,7 @@ use crate::source::Source;
 use paygo_accounting::mechanism::{Mechanism, Single};
 use paygo_accounting::params::{Epsilon, OutOfDomain, Rho};
 use paygo_numeric::Amount;
+use paygo_numeric::sums::greatest_common_divisor;
 
 /// A positive fraction of two integers up to 2⁴⁰, in lowest terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +57,6 @@ impl Ratio {
     pub const fn denominator(self) -> u64 {
         self.denominator
     }
-}
-
-const fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 /// Noise on integers with `P(k) ∝ e^{−|k|/scale}`.

@@ -1,4 +1,4 @@
-//! Sums and differences of exponentials, kept as logarithms, and logarithms of binomial coefficients.
+//! Sums and differences of exponentials, kept as logarithms, logarithms of binomial coefficients, and a common divisor.
 
 use crate::elementary::{exp, exp_m1, ln, ln_1p};
 use crate::interval::Interval;
@@ -92,6 +92,12 @@ pub fn ln_binomial(n: u64, k: u64) -> Interval {
     ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
 }
 
+/// The greatest common divisor; of 0 and `n`, `n`.
+#[must_use]
+pub const fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,5 +143,6 @@ mod tests {
         assert_eq!(log_diff_exp(3.0, f64::NEG_INFINITY), 3.0);
         assert_eq!(ln_binomial(5, 0), Interval::ZERO);
         assert!(ln_factorial(1 << 53).hi().is_finite());
+        assert_eq!((greatest_common_divisor(12, 18), greatest_common_divisor(0, 5)), (6, 5));
     }
 }
