@@ -100,10 +100,26 @@ impl LineChart {
         Ok(text)
     }
 
-    /// Whether the lines rise on the whole, so that the corner below them on the right is free.
-    fn rises(&self) -> bool {
-        let ends = self.series.iter().filter_map(|s| Some((self.visible(s).next()?.1, self.visible(s).last()?.1)));
-        ends.map(|(first, last)| last - first).sum::<f64>() >= 0.0
+    /// The corner that the fewest points fall into: there the legend stands.
+    fn free_corner(&self, x: (f64, f64), y: (f64, f64)) -> SeriesLabelPosition {
+        let corners = [
+            (SeriesLabelPosition::LowerRight, (0.6, 1.0), (0.0, 0.35)),
+            (SeriesLabelPosition::UpperLeft, (0.0, 0.4), (0.65, 1.0)),
+            (SeriesLabelPosition::UpperRight, (0.6, 1.0), (0.65, 1.0)),
+            (SeriesLabelPosition::LowerLeft, (0.0, 0.4), (0.0, 0.35)),
+        ];
+        let points = || self.series.iter().flat_map(|series| self.visible(series));
+        let inside = |across: (f64, f64), up: (f64, f64)| {
+            let share = |value: f64, (low, high): (f64, f64)| (value - low) / (high - low);
+            let here = |p: &(f64, f64)| {
+                (across.0..=across.1).contains(&share(p.0, x)) && (up.0..=up.1).contains(&share(p.1, y))
+            };
+            points().filter(here).count()
+        };
+        corners
+            .into_iter()
+            .min_by_key(|(_, across, up)| inside(*across, *up))
+            .map_or(SeriesLabelPosition::UpperRight, |(corner, _, _)| corner)
     }
 
     fn visible<'a>(&self, series: &'a Series) -> impl Iterator<Item = (f64, f64)> + use<'a> {
@@ -127,7 +143,9 @@ impl LineChart {
             .build_cartesian_2d(x.0..x.1, y.0..y.1)?;
         chart
             .configure_mesh()
-            .x_label_formatter(&|x| if x.abs() >= 10.0 { format!("{x:.0}") } else { format!("{x}") })
+            .x_label_formatter(&|x| {
+                if x.abs() >= 10.0 { format!("{x:.0}") } else { format!("{}", (x * 1e6).round() / 1e6) }
+            })
             .x_desc(&self.x_label)
             .y_desc(&self.y_label)
             .label_style(("sans-serif", 14))
@@ -148,7 +166,7 @@ impl LineChart {
         }
         chart
             .configure_series_labels()
-            .position(if self.rises() { SeriesLabelPosition::LowerRight } else { SeriesLabelPosition::UpperRight })
+            .position(self.free_corner(x, y))
             .background_style(WHITE.mix(0.85))
             .border_style(BLACK.mix(0.2))
             .label_font(("sans-serif", 14))

@@ -111,7 +111,7 @@ pub(super) fn study() -> anyhow::Result<Study> {
         ],
     );
     let figure_1 = {
-        let pairs = [(2.0, 1.0), (8.0, 1.0), (8.0, 5.0)];
+        let pairs = [(2.0, 1.0), (3.0, 2.0), (8.0, 4.0)];
         let mut series = Vec::new();
         for (order, epsilon) in pairs {
             let (a, e) = (Order::new(order)?, Epsilon::new(epsilon)?);
@@ -130,7 +130,7 @@ pub(super) fn study() -> anyhow::Result<Study> {
     Ok(Study {
         key: "asoodeh",
         title: "[A] Asoodeh et al.: the optimal conversion",
-        about: "Fig. 1's three pairs are not printed, ours are (2, 1), (8, 1) and (8, 5); there the dashed lines are the paper's \
+        about: "Fig. 1's three pairs are not printed, ours are (2, 1), (3, 2) and (8, 4); there the dashed lines are the paper's \
                 closed forms, which are sound and a little lower. Fig. 3's rho is asymptotic: an estimate.",
         rows: table,
         figures: vec![
