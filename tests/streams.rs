@@ -87,7 +87,8 @@ fn an_id_seen_before_is_answered_as_before_and_not_charged_again() {
         assert_eq!(raw[0], raw[2], "the same bytes");
         assert_ne!(raw[0], raw[1]);
         // Another mechanism under a known id was never charged: running it would be unaccounted.
-        assert_eq!(lines(&output)[3]["error"], "this id was used before, for another mechanism");
+        let said = "this id was used before, for another mechanism; a new request needs a new id";
+        assert_eq!(lines(&output)[3]["error"], said);
         assert_eq!(output.status.code(), Some(2));
         let once = run(&[command, kind, "--delta", "1e-5"], &first);
         assert_eq!(String::from_utf8(once.stdout).expect("text").trim_end(), raw[0]);
@@ -109,6 +110,8 @@ fn a_wrong_line_is_answered_charges_nothing_and_does_not_end_the_stream() {
         "not JSON",
         "[]",
         "\u{feff}{}",
+        r#"{"id": "w", "mechanism": "gaussian"}"#,
+        r#"{"id": "w", "count": 3, "mechanism": {"gaussian": {"noise_multiplier": 1}}}"#,
     ];
     let good = request("g", gaussian(20.0));
     let input = wrong.map(|line| format!("{line}\n\n")).concat() + &good;
@@ -190,6 +193,11 @@ fn options_shape_the_rule() {
         let arguments = [&["odometer", "--delta", "1e-5"], extra].concat();
         lines(&run(&arguments, &request("q", steps.clone())))[0]["epsilon"].as_f64().expect("a number")
     };
+    // The plan also says who is protected and at which delta.
+    let survey = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/survey.toml");
+    let output = run(&["filter", "--epsilon", "1", "--plan", survey, "--slack", "1e-9"], "");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("for one respondent under") && output.status.success(), "{said}");
     assert!(reading(&["--plan", plan]) < reading(&[]));
     assert!(reading(&["--kind", "ville-fixed", "--order", "9"]) < 3.02);
 

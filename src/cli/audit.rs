@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(
-    after_help = "Each line is one subject against one adversary: the probability that was promised not to be passed, the one\nthat was found, and its 99.9 % limits. Names that end in unsound are published forms as they are printed; they are\nhere to be convicted. Exit 0: every shipped form was acquitted and every printed one convicted; 1: not so.\n\nExamples:\n  paygo audit --paths 2000\n  paygo audit --paths 20000        # the full size\n  paygo audit --only ville-mixture --json"
+    after_help = "Each line is one subject against one adversary: the probability that was promised not to be passed, the one\nthat was found, and its 99.9 % limits; violated means that even the lower limit is above the promise. Names that end\nin unsound are published forms as they are printed; they are here to be convicted.\n\nAdversaries: march and gaussian-march repeat one step; scales raises costs over thirteen decades; chase spends a tenth\nof the squared distance to the bound; martingale doubles when behind; reveal sometimes reveals everything; leak loses a\nlittle for sure; order-switch and response-tree are enumerated exactly; one Gaussian is a formula.\n\n Exit 0: every shipped form was acquitted and every printed one convicted; 1: not so.\n\nExamples:\n  paygo audit --paths 2000\n  paygo audit --paths 20000        # the full size\n  paygo audit --only ville-mixture --json"
 )]
 pub(crate) struct Arguments {
     /// Paths of each simulated trial
@@ -31,7 +31,12 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let options = Options { paths: arguments.paths.0.get(), seed: arguments.seed, only: arguments.only.clone() };
     let size = suite::size(&options);
-    anyhow::ensure!(size > 0, "nothing is called {}", arguments.only.as_deref().unwrap_or(""));
+    anyhow::ensure!(
+        size > 0,
+        "nothing is called {}; there are:\n  {}",
+        arguments.only.as_deref().unwrap_or(""),
+        suite::names().join("\n  ")
+    );
     // Draws on standard error, and only on a terminal.
     let bar = ProgressBar::new(size);
     bar.set_style(

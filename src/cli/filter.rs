@@ -1,7 +1,7 @@
 //! `paygo filter`: mechanisms in, decisions out.
 
 use super::arguments::Decimal;
-use super::output::{json_amount, shown_down, shown_up};
+use super::output::{json_amount, shown_amount};
 use super::stream::{Answer, OrderArguments, Responder, limit, serve};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -12,13 +12,14 @@ use paygo_accounting::filter::{
     AnyRule, Approximate, Budget, Decision, Filter, FixedOrder, Gdp, Meter, Mixture, Pure, Rule, Union, Zcdp,
 };
 use paygo_accounting::prior::Prior;
+use paygo_accounting::wire::Number;
 use paygo_numeric::Amount;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(
-    after_help = "Reads one request a line: {\"id\": \"q1\", \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}\nand answers one line each. An id seen before is answered as before and not charged again. Exit 0: all admitted,\n1: something was refused, 2: a line was wrong.\n\nExamples:\n  echo '{\"id\": \"q1\", \"mechanism\": {\"laplace\": {\"scale\": 10}}}' | paygo filter --epsilon 3 --delta 1e-5\n  paygo filter --kind gdp --epsilon 1 --delta 1e-6 < requests.jsonl\n  paygo filter --plan examples/dp-sgd.toml --epsilon 3 --delta 1e-5 < requests.jsonl\ndocs/filters.md says which kind to use and what it promises."
+    after_help = "Reads one request a line: {\"id\": \"q1\", \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}\nand answers one line each. Amounts as decimal strings (\"0.1\") are exact. An id seen before is answered as before and\nnot charged again. Every run starts with the whole budget: nothing is kept between runs.\nExit 0: all admitted, 1: something was refused, 2: a line was wrong.\n\nExamples:\n  echo '{\"id\": \"q1\", \"mechanism\": {\"laplace\": {\"scale\": 10}}}' | paygo filter --epsilon 3 --delta 1e-5\n  paygo filter --kind gdp --epsilon 1 --delta 1e-6 < requests.jsonl\n  paygo filter --plan examples/dp-sgd.toml --epsilon 3 --delta 1e-5 < requests.jsonl\ndocs/filters.md says which kind to use and what it promises."
 )]
 pub(crate) struct Arguments {
     /// Which rule decides
@@ -64,24 +65,30 @@ enum Kind {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let plan = arguments.orders.plan()?;
     let neighbors = arguments.orders.neighbors(plan.as_ref());
-    let rule = rule(arguments, plan.as_ref())?;
+    // δ may be the plan's.
+    let planned = plan.as_ref().and_then(|(plan, _)| plan.delta.as_ref()).map(|delta| match delta {
+        Number::Integer(n) => n.to_string(),
+        Number::Float(x) => x.to_string(),
+        Number::Decimal(text) => text.clone(),
+    });
+    let delta = arguments.delta.as_ref().map(|delta| delta.as_str().to_owned()).or(planned);
+    let rule = rule(arguments, plan.as_ref().map(|(_, cost)| cost), delta.as_deref())?;
+    let who = format!("one {} under {neighbors} neighbors", arguments.orders.privacy_unit(plan.as_ref()));
     let mut filter = Filter::new(rule, neighbors);
     let counts = serve(&mut filter, neighbors)?;
     let admitted = counts.answered - counts.refused;
     eprintln!("admitted {admitted}, refused {}, repeated {}, wrong {}", counts.refused, counts.repeated, counts.wrong);
     for meter in filter.meters() {
-        let (spent, budget) = (shown_up(meter.spent.to_f64_up()), shown_down(meter.budget.to_f64_down()));
-        eprintln!("spent {} {spent} of {budget}", meter.name);
+        eprintln!("spent {} {} of {}", meter.name, shown_amount(meter.spent, true), shown_amount(meter.budget, false));
     }
-    eprintln!("{}", promise(arguments, &filter)?);
+    eprintln!("{}", promise(arguments, &filter, &who, delta.as_deref())?);
     Ok(counts.exit_code())
 }
 
 /// What the filter promises, whatever is requested.
-fn promise(arguments: &Arguments, filter: &Filter<AnyRule>) -> anyhow::Result<String> {
-    let who = format!("one {} under {} neighbors", arguments.orders.privacy_unit, filter.neighbors());
+fn promise(arguments: &Arguments, filter: &Filter<AnyRule>, who: &str, delta: Option<&str>) -> anyhow::Result<String> {
     let kind = filter.rule().word();
-    Ok(match (&arguments.rho, &arguments.mu, &arguments.delta) {
+    Ok(match (&arguments.rho, &arguments.mu, delta) {
         (Some(rho), _, _) if filter.rule().slack() > Amount::ZERO => {
             format!(
                 "promise: {}-approximate {}-zCDP for {who}, fully adaptive ({kind})",
@@ -93,16 +100,22 @@ fn promise(arguments: &Arguments, filter: &Filter<AnyRule>) -> anyhow::Result<St
         (_, Some(mu), _) => format!("promise: {}-GDP for {who}, fully adaptive ({kind})", mu.as_str()),
         (None, None, delta) => {
             let epsilon = arguments.epsilon.as_ref().context("--epsilon")?.as_str();
-            let delta = delta.as_ref().map_or("0", Decimal::as_str);
+            let delta = delta.unwrap_or("0");
             format!("promise: ({epsilon}, {delta})-DP for {who}, fully adaptive ({kind})")
         }
     })
 }
 
-fn rule(arguments: &Arguments, plan: Option<&Cost>) -> anyhow::Result<AnyRule> {
+fn rule(arguments: &Arguments, plan: Option<&Cost>, delta: Option<&str>) -> anyhow::Result<AnyRule> {
     let kind = arguments.kind;
     let only = |given: bool, name: &str, kinds: &[Kind]| {
-        anyhow::ensure!(!given || kinds.contains(&kind), "--{name} does not go with this --kind");
+        let words: Vec<_> =
+            kinds.iter().filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned())).collect();
+        anyhow::ensure!(
+            !given || kinds.contains(&kind),
+            "--{name} does not go with this --kind; expected {}",
+            words.join(", ")
+        );
         Ok(())
     };
     only(arguments.rho.is_some(), "rho", &[Kind::Zcdp])?;
@@ -128,8 +141,8 @@ fn rule(arguments: &Arguments, plan: Option<&Cost>) -> anyhow::Result<AnyRule> {
         return Ok(Gdp::with_limit(limit("mu", mu)?.square_down())?.into());
     }
     let epsilon = arguments.epsilon.as_ref().context("give --epsilon and --delta\nhint: --epsilon 1 --delta 1e-6")?;
-    let delta = match (&arguments.delta, kind) {
-        (Some(delta), _) => delta.as_str(),
+    let delta = match (delta, kind) {
+        (Some(delta), _) => delta,
         (None, Kind::Pure) => "0",
         (None, _) => anyhow::bail!("give --delta\nhint: --delta 1e-6, or --kind pure for pure-DP steps with no delta"),
     };

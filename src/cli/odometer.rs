@@ -69,14 +69,15 @@ enum Kind {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let plan = arguments.orders.plan()?;
     let neighbors = arguments.orders.neighbors(plan.as_ref());
-    let mut odometer = Odometer::new(boundary(arguments, plan.as_ref())?, neighbors);
+    let planned = plan.as_ref().map(|(_, cost)| cost);
+    let mut odometer = Odometer::new(boundary(arguments, planned)?, neighbors);
     let counts = serve(&mut odometer, neighbors)?;
-    eprintln!("observed {}, repeated {}, wrong {}", counts.answered, counts.repeated, counts.wrong);
+    eprintln!("observed {}, repeated {}, wrong and not counted {}", counts.answered, counts.repeated, counts.wrong);
     eprintln!(
         "reading: the privacy loss stays at or below {} with probability 1 - {}, for one {} under {neighbors} neighbors, in each direction ({})",
         shown_up(odometer.reading().get()),
         arguments.delta.as_str(),
-        arguments.orders.privacy_unit,
+        arguments.orders.privacy_unit(plan.as_ref()),
         odometer.boundary().word(),
     );
     Ok(counts.exit_code())
@@ -85,7 +86,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 fn boundary(arguments: &Arguments, plan: Option<&Cost>) -> anyhow::Result<AnyBoundary> {
     let kind = arguments.kind;
     let only = |given: bool, name: &str, kinds: &[Kind]| {
-        anyhow::ensure!(!given || kinds.contains(&kind), "--{name} does not go with this --kind");
+        let words: Vec<_> =
+            kinds.iter().filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned())).collect();
+        anyhow::ensure!(
+            !given || kinds.contains(&kind),
+            "--{name} does not go with this --kind; expected {}",
+            words.join(", ")
+        );
         Ok(())
     };
     only(arguments.precision.is_some(), "precision", &[Kind::Mixture])?;

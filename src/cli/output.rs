@@ -21,6 +21,16 @@ pub(crate) fn json_amount(amount: Amount, up: bool) -> Value {
     })
 }
 
+/// An amount for people: itself where it is short, else six significant digits on the safe side.
+pub(crate) fn shown_amount(amount: Amount, up: bool) -> String {
+    let exact = amount.to_string();
+    match (exact.len() <= 8, up) {
+        (true, _) => exact,
+        (false, true) => shown_up(amount.to_f64_up()),
+        (false, false) => shown_down(amount.to_f64_down()),
+    }
+}
+
 /// An upper bound for people: six significant digits, rounded up.
 pub(crate) fn shown_up(x: f64) -> String {
     shown(x, 6, true)

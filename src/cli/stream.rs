@@ -9,7 +9,7 @@ use paygo_accounting::curve::Orders;
 use paygo_accounting::mechanism::Mechanism;
 use paygo_accounting::params::{Delta, Epsilon, Neighbors, Order};
 use paygo_accounting::prior::Prior;
-use paygo_accounting::wire;
+use paygo_accounting::wire::{self, Plan};
 use paygo_numeric::Amount;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -112,7 +112,7 @@ impl<R: Responder> Stream<'_, R> {
                 let id = request.id.clone();
                 (id, self.respond(request))
             }
-            Err(error) => (id_of(line), Err(error.into())),
+            Err(error) => (id_of(line), Err(complaint(&error))),
         };
         outcome.unwrap_or_else(|error| {
             self.counts.wrong += 1;
@@ -127,7 +127,10 @@ impl<R: Responder> Stream<'_, R> {
         let written = serde_json::to_string(&request.mechanism)?;
         if let Some((mechanism, answer)) = request.id.as_ref().and_then(|id| self.seen.get(id)) {
             // A retry hears the first answer. Another mechanism under the same id was never charged, so it may not.
-            anyhow::ensure!(**mechanism == *written, "this id was used before, for another mechanism");
+            anyhow::ensure!(
+                **mechanism == *written,
+                "this id was used before, for another mechanism; a new request needs a new id"
+            );
             self.counts.repeated += 1;
             return Ok(answer.to_string());
         }
@@ -146,6 +149,25 @@ impl<R: Responder> Stream<'_, R> {
         let answer = fields.to_string();
         self.seen.insert(id, (written.into(), answer.as_str().into()));
         Ok(answer)
+    }
+}
+
+/// What is wrong with a line, in its own words: where in the line, and the shape that was expected.
+fn complaint(error: &serde_json::Error) -> anyhow::Error {
+    let text = error.to_string();
+    let reason = text.split(" at line ").next().unwrap_or(&text);
+    let shape = "expected {\"id\": \"q1\", \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}";
+    match error.classify() {
+        serde_json::error::Category::Data if reason.contains("variant") && reason.contains("invalid type") => {
+            anyhow::anyhow!("a mechanism is an object; {shape}")
+        }
+        serde_json::error::Category::Data if reason.contains("unknown field `count`") => {
+            anyhow::anyhow!("{reason}; several of the same are {{\"repeat\": {{\"count\": 3, \"of\": {{…}}}}}}")
+        }
+        serde_json::error::Category::Data => anyhow::anyhow!("{reason} (column {})", error.column()),
+        serde_json::error::Category::Io | serde_json::error::Category::Syntax | serde_json::error::Category::Eof => {
+            anyhow::anyhow!("not a JSON object (column {}): {shape}", error.column())
+        }
     }
 }
 
@@ -194,16 +216,17 @@ pub(crate) struct OrderArguments {
     /// Which datasets are neighbors [default: the plan's, or add-remove]
     #[arg(long, value_enum)]
     neighbors: Option<NeighborsArgument>,
-    /// Who is protected
-    #[arg(long, value_name = "WHO", default_value = "record")]
-    pub(crate) privacy_unit: String,
+    /// Who is protected [default: the plan's, or record]
+    #[arg(long, value_name = "WHO")]
+    privacy_unit: Option<String>,
 }
 
 impl OrderArguments {
-    /// The plan, if one was given.
-    pub(crate) fn plan(&self) -> anyhow::Result<Option<Cost>> {
+    /// The plan, if one was given, and its cost.
+    pub(crate) fn plan(&self) -> anyhow::Result<Option<(Plan, Cost)>> {
         let Some(path) = &self.plan else { return Ok(None) };
-        let cost = super::account::read_plan(path)?.cost().with_context(|| format!("plan {}", path.display()))?;
+        let plan = super::account::read_plan(path)?;
+        let cost = plan.cost().with_context(|| format!("plan {}", path.display()))?;
         if let Some(neighbors) = self.neighbors.map(Neighbors::from) {
             anyhow::ensure!(
                 cost.neighbors() == neighbors,
@@ -211,12 +234,18 @@ impl OrderArguments {
                 cost.neighbors()
             );
         }
-        Ok(Some(cost))
+        Ok(Some((plan, cost)))
+    }
+
+    /// Who is protected: as asked for, as the plan says, or a record.
+    pub(crate) fn privacy_unit(&self, plan: Option<&(Plan, Cost)>) -> String {
+        let planned = plan.map(|(plan, _)| plan.privacy_unit.clone());
+        self.privacy_unit.clone().or(planned).unwrap_or_else(|| "record".to_owned())
     }
 
     /// The neighbor relation: the one asked for, the plan's, or add-remove.
-    pub(crate) fn neighbors(&self, plan: Option<&Cost>) -> Neighbors {
-        self.neighbors.map(Neighbors::from).or(plan.map(Cost::neighbors)).unwrap_or(Neighbors::AddRemove)
+    pub(crate) fn neighbors(&self, plan: Option<&(Plan, Cost)>) -> Neighbors {
+        self.neighbors.map(Neighbors::from).or(plan.map(|(_, cost)| cost.neighbors())).unwrap_or(Neighbors::AddRemove)
     }
 
     /// Whether weights were asked for.

@@ -7,7 +7,7 @@ use crate::convert::pointwise::dp_to_pointwise;
 use crate::cost::{Cost, rho_amount};
 use crate::curve::Orders;
 use crate::mechanism::Single;
-use crate::params::{Delta, Epsilon, Neighbors};
+use crate::params::{Delta, Epsilon, Neighbors, Order};
 use paygo_numeric::{Amount, Interval};
 use std::sync::Arc;
 
@@ -31,10 +31,10 @@ impl Currency {
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
-            Self::Renyi(_) => "a Rényi curve",
-            Self::Rho | Self::Pointwise => "a rho",
-            Self::MuSquared => "a mu",
-            Self::Pure => "an epsilon of its own",
+            Self::Renyi(_) => "Rényi curve",
+            Self::Rho | Self::Pointwise => "rho",
+            Self::MuSquared => "mu",
+            Self::Pure => "pure epsilon",
         }
     }
 
@@ -54,7 +54,13 @@ impl Currency {
         match self {
             Self::Renyi(orders) => {
                 let curve = cost.curve(orders);
-                Some(curve.values().iter().map(|&value| Amount::from_f64_up(value)).collect())
+                let lane = |(order, value): (Order, f64)| {
+                    let amount = Amount::from_f64_up(value);
+                    // At order ∞ the sum of the pure ε is exact where they were given as decimals.
+                    let exact = if order.get() == f64::INFINITY { cost.epsilon_amount() } else { None };
+                    exact.map_or(amount, |exact| exact.min(amount))
+                };
+                Some(curve.points().map(lane).collect())
             }
             Self::Rho => Some(vec![cost.rho_amount()?]),
             Self::MuSquared => Some(vec![cost.mu_squared_amount()?]),
@@ -94,7 +100,7 @@ impl Currency {
         let works = match self {
             Self::Renyi(_) => "any mechanism",
             Self::Rho | Self::Pointwise => "any mechanism but `renyi`; a mixture takes that too",
-            Self::MuSquared => "gaussian and gdp; a mixture takes any mechanism",
+            Self::MuSquared => "continuous gaussian noise and gdp; a mixture takes any mechanism",
             Self::Pure => {
                 "laplace, randomized_response, exponential, pure and approximate; zcdp and mixture take noise without \
                  an epsilon of its own"
@@ -144,7 +150,7 @@ pub enum Unpriced {
         expected: Neighbors,
     },
     /// One of its mechanisms has no price in the currency.
-    #[error("{mechanism} has no price here: it has not {currency}; what has one: {works}")]
+    #[error("{mechanism} has no price here: it has no {currency}; what has one: {works}")]
     NoPrice {
         /// The mechanism's word.
         mechanism: &'static str,
@@ -160,13 +166,13 @@ pub enum Unpriced {
     )]
     OwnDelta,
     /// The price is infinite.
-    #[error("the cost is infinite: expected {currency} that is finite somewhere")]
+    #[error("the cost is infinite: expected a {currency} that is finite somewhere")]
     Infinite {
         /// The currency.
         currency: &'static str,
     },
     /// The price is zero although the mechanism depends on the data.
-    #[error("the cost is zero by underflow: expected {currency} above 0 for a mechanism that depends on the data")]
+    #[error("the cost is zero by underflow: expected a {currency} above 0 for a mechanism that depends on the data")]
     Underflow {
         /// The currency.
         currency: &'static str,

@@ -84,6 +84,10 @@ fn a_budget_of_a_thousand_holds_a_thousand() {
     assert_eq!(admitted(filter(Approximate::new(with_slack)), &approximate("0.01", "0.000001")), 10);
     // The mixture filter adds pure steps up exactly too.
     assert!(admitted(filter(Mixture::new(budget("1", "1e-5"))), &pure("0.001")) >= 1000);
+    for c in [pure("0.1"), cost(Mechanism::laplace(10.0).expect("noise"))] {
+        assert_eq!(admitted(filter(Mixture::new(budget("1", "1e-6"))), &c), 10);
+        assert_eq!(admitted(filter(Union::new(budget("1", "1e-6"))), &c), 10);
+    }
 }
 
 #[test]
@@ -147,6 +151,10 @@ fn a_refusal_says_how_far_one_would_have_come() {
     assert_eq!(refusal.largest_count, 64);
     assert_eq!((refusal.requested[0].spent, refusal.spent[0].spent), (amount("5"), amount("0.18")));
     assert_eq!(refusal.spent[0].remaining(), amount("0.32"));
+    assert_eq!(
+        refusal.to_string(),
+        "refused: the total would pass the budget; rho 0.18 spent of 0.5, 5 requested; 64 of the same would fit"
+    );
     assert!(f.request(&gaussian_noise(10.0).repeat(64).expect("a count")).expect("a price").is_admitted());
     // One that is no repeat of anything has no smaller count.
     let Decision::Refused(refusal) = f.request(&gaussian_noise(10.0)).expect("a price") else { panic!("overspent") };
@@ -181,7 +189,7 @@ fn what_has_no_price_is_an_error_that_says_what_would_work() {
     let error = filter(Gdp::new(b)).request(&sampled).expect_err("no mu");
     assert_eq!(
         error.to_string(),
-        "poisson_sampled_gaussian has no price here: it has not a mu; what has one: gaussian and gdp; a mixture takes any mechanism"
+        "poisson_sampled_gaussian has no price here: it has no mu; what has one: continuous gaussian noise and gdp; a mixture takes any mechanism"
     );
     assert!(matches!(filter(Pure::new(b)).request(&gaussian_noise(1.0)), Err(Unpriced::NoPrice { .. })));
     let curve = RenyiCurve::new(Orders::from_f64(&[2.0]).expect("orders"), vec![0.1]).expect("a curve");

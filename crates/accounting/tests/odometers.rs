@@ -179,18 +179,18 @@ fn steps_with_a_delta_of_their_own() {
     let stitched = Stitched::new(d, amount("0.0000001")).expect("b");
     let mut odometer = Odometer::new(stitched, Neighbors::AddRemove);
     let charge = odometer.price(&approximate("0.1", "1e-9")).expect("a price");
-    let mut finite = 0;
-    for _ in 0..12 {
+    for _ in 0..9 {
         odometer.observe(&charge).expect("observed");
-        finite += u32::from(odometer.reading() < Epsilon::INFINITE);
     }
-    assert_eq!(finite, 9);
+    let (reading, before) = (odometer.reading(), odometer.clone());
+    assert!(matches!(odometer.observe(&charge), Err(Unobserved::Slack { .. })));
+    assert!(odometer == before && reading < Epsilon::INFINITE);
     // The drift of such a step is there: V/2 = ε′²/2 = 0.02, and (1 + e^{−0.2})·δ′ on top.
     assert!(charge.lanes()[0] >= amount("0.02") && charge.lanes()[1] > charge.lanes()[2]);
-    // Without slack the first one already ends it.
+    // Without slack not even one.
     let mut none = Odometer::new(Stitched::new(d, Amount::ZERO).expect("b"), Neighbors::AddRemove);
-    none.observe(&charge).expect("observed");
-    assert_eq!(none.reading(), Epsilon::INFINITE);
+    let error = none.observe(&charge).expect_err("no slack").to_string();
+    assert!(error.contains("expected at most the slack, 0"), "{error}");
 }
 
 #[test]

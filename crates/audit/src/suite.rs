@@ -56,6 +56,17 @@ pub fn size(options: &Options) -> u64 {
     jobs(options).iter().map(|job| job.size).sum()
 }
 
+/// The names of everything that can be tried.
+#[must_use]
+pub fn names() -> Vec<String> {
+    let mut names: Vec<String> =
+        jobs(&Options { paths: 1, seed: 0, only: None }).into_iter().map(|job| job.subject).collect();
+    names.dedup();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// Runs all trials; `progress` hears of work done, `finished` of each trial.
 pub fn run(options: &Options, progress: Progress<'_>, mut finished: impl FnMut(&Trial)) -> Vec<Trial> {
     let run = |job: Job| {
@@ -229,7 +240,8 @@ fn leak(with_drift: bool) -> f64 {
         .mechanism()
         .and_then(|m| paygo_accounting::cost::Cost::of(&m, paygo_accounting::params::Neighbors::AddRemove).ok());
     let charge = cost.and_then(|cost| stitched.currency().price(&cost, cost.neighbors()).ok());
-    let observed = charge.is_some_and(|charge| stitched.absorb(&charge).is_ok());
+    let nothing = Sums::zero(&first);
+    let observed = charge.is_some_and(|charge| stitched.absorb(&charge, &nothing).is_ok());
     let sums = Sums::from_stored(&first, lanes, Amount::ZERO).filter(|_| observed);
     let reading = sums.map_or(f64::INFINITY, |sums| stitched.value(&sums));
     #[expect(clippy::cast_precision_loss, reason = "a hundred")]
@@ -267,8 +279,11 @@ fn order_switch_jobs(jobs: &mut Vec<Job>) {
         let subjects = [
             ("filter curve_literal_unsound", filters::Subject::literal(literal)),
             ("filter mixture", shipped(Mixture::over(budget, prior.clone()).map(AnyRule::from))),
-            ("filter mixture", shipped(Mixture::without_light_orders(budget, prior.clone()).map(AnyRule::from))),
-            ("filter union", shipped(Union::over(budget, prior.clone(), Conversion::Cks).map(AnyRule::from))),
+            (
+                "filter mixture, all mixed",
+                shipped(Mixture::without_light_orders(budget, prior.clone()).map(AnyRule::from)),
+            ),
+            ("filter union, cks", shipped(Union::over(budget, prior.clone(), Conversion::Cks).map(AnyRule::from))),
             ("filter union", shipped(Union::over(budget, prior, Conversion::Exact).map(AnyRule::from))),
             (
                 "filter fixed-order",
@@ -321,8 +336,8 @@ fn simulated_filter_jobs(options: &Options, jobs: &mut Vec<Job>) -> Result<(), B
     let trees: Vec<(&'static str, AnyRule, f64)> = vec![
         ("filter pure", Pure::new(budget)?.into(), 0.0),
         ("filter approximate", Approximate::new(budget.with_slack(half)?)?.into(), own),
-        ("filter zcdp", Zcdp::new(budget.with_slack(half)?)?.into(), own),
-        ("filter mixture", Mixture::new(budget.with_slack(half)?)?.into(), own),
+        ("filter zcdp, with slack", Zcdp::new(budget.with_slack(half)?)?.into(), own),
+        ("filter mixture, with slack", Mixture::new(budget.with_slack(half)?)?.into(), own),
         ("filter mixture", Mixture::new(budget)?.into(), 0.0),
     ];
     for (name, rule, own) in trees {

@@ -103,7 +103,7 @@ impl Story {
         let row = |(region, median): &(usize, Median)| {
             let text = match median {
                 Median::Between(low, high) => format!("{low} to {high}"),
-                Median::Unfinished(0, 120_000) => "not asked: the budget was used".to_owned(),
+                Median::Unfinished(0, 120_000) => "the budget was used before it could be asked".to_owned(),
                 Median::Unfinished(low, high) => format!("{low} to {high}, then the budget was used"),
             };
             vec![people::REGIONS[*region].to_owned(), text]
@@ -116,7 +116,8 @@ impl Story {
         let refused = self.log.len() - self.admitted();
         format!(
             "{}\nanswered {} questions, refused {refused}; spent epsilon {} of {EPSILON} at delta {DELTA}\nthe odometer reads {}: \
-             the privacy loss stays below it with probability 1 - {DELTA}, at every moment\na plan fixed in advance, precise \
+             the privacy loss stays below it with probability 1 - {DELTA}, at every moment\nto promise \
+             something to the people in the table, quote the filter: ({EPSILON}, {DELTA})-DP\na plan fixed in advance, precise \
              enough for the hardest question throughout, ends after {} questions",
             super::output::table(&["region", "median income"], self.found()),
             self.admitted(),

@@ -99,7 +99,7 @@ pub(super) fn study() -> anyhow::Result<Study> {
             let literal = (0..500).take_while(|_| printed.would_admit(&epoch)).count();
             #[expect(clippy::cast_precision_loss, reason = "a few hundred epochs")]
             rows.push(Row {
-                what: format!("epochs that a filter admits at epsilon = {target:.4}"),
+                what: format!("epochs that a filter admits at epsilon = {target:.4}: {name}"),
                 paper: String::new(),
                 literal: literal as f64,
                 sound: (admitted as f64, name),

@@ -67,7 +67,7 @@ impl Budget {
         // ROUNDING: down; δ′ + δ″ is at most δ.
         let rest = (Interval::point(self.delta.get()) - slack.to_f64_up()).lo();
         if slack.is_infinite() || rest < 0.0 {
-            return Err(OutOfDomain::new("slack", slack, "0 <= slack <= delta"));
+            return Err(OutOfDomain::new("slack", slack, "0 <= slack < delta"));
         }
         Ok(Self { loss_delta: Delta::new(rest)?, slack, ..self })
     }

@@ -314,6 +314,17 @@ pub struct Refusal {
     pub largest_count: u64,
 }
 
+/// `refused: the total would pass the budget; epsilon 0.9 spent of 1, 0.2 requested; 3 of the same would fit`
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "refused: {}", self.reason.explanation())?;
+        for (spent, requested) in self.spent.iter().zip(&self.requested) {
+            write!(f, "; {} {} spent of {}, {} requested", spent.name, spent.spent, spent.budget, requested.spent)?;
+        }
+        write!(f, "; {} of the same would fit", self.largest_count)
+    }
+}
+
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -331,7 +342,7 @@ impl Reason {
     pub const fn explanation(self) -> &'static str {
         match self {
             Self::Budget => "the total would pass the budget",
-            Self::Slack => "the steps' own delta would pass the part of delta set aside for it (slack)",
+            Self::Slack => "the steps' own delta would pass the part of delta set aside for it (the slack)",
             Self::OtherCurrency => "the charge was priced for a filter with other sums",
         }
     }

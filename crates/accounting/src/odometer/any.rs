@@ -31,8 +31,8 @@ macro_rules! any_boundary {
             fn delta(&self) -> Delta {
                 match self { $(Self::$variant(boundary) => boundary.delta()),* }
             }
-            fn absorb(&mut self, charge: &Charge) -> Result<(), Unobserved> {
-                match self { $(Self::$variant(boundary) => boundary.absorb(charge)),* }
+            fn absorb(&mut self, charge: &Charge, sums: &Sums) -> Result<(), Unobserved> {
+                match self { $(Self::$variant(boundary) => boundary.absorb(charge, sums)),* }
             }
             fn value(&self, sums: &Sums) -> f64 {
                 match self { $(Self::$variant(boundary) => boundary.value(sums)),* }

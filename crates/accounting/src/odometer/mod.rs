@@ -50,11 +50,11 @@ pub trait Boundary: Clone + PartialEq + std::fmt::Debug + Send + Sync {
     fn currency(&self) -> &Arc<Currency>;
     /// The probability with which it may fail, in each direction.
     fn delta(&self) -> Delta;
-    /// What the boundary remembers besides the sums. Called before the charge is added.
+    /// What the boundary remembers besides the sums so far. Called before the charge is added to them.
     ///
     /// # Errors
     /// [`Unobserved`] when the charge breaks a precondition; nothing is changed then.
-    fn absorb(&mut self, _charge: &Charge) -> Result<(), Unobserved> {
+    fn absorb(&mut self, _charge: &Charge, _sums: &Sums) -> Result<(), Unobserved> {
         Ok(())
     }
     /// The bound, rounded up.
@@ -70,6 +70,17 @@ pub enum Unobserved {
     /// A step with a δ of its own where the loss itself must be bounded.
     #[error("a step with a delta of its own has no bound on its loss here")]
     OwnDelta,
+    /// The steps' own δ would pass what is set aside for it.
+    #[error(
+        "the steps' own delta, made pointwise, would add up to {needed}; expected at most the slack, {slack} (an (epsilon, \
+         delta)-DP step counts as delta/(1 - e^-epsilon) here)"
+    )]
+    Slack {
+        /// The sum with this charge.
+        needed: Amount,
+        /// What is set aside.
+        slack: Amount,
+    },
     /// Larger than the step of a restart odometer.
     #[error("a cost of {given} is more than the odometer's step; expected at most {step}, or a larger step")]
     TooLarge {
@@ -137,7 +148,7 @@ impl<B: Boundary> Odometer<B> {
         if charge.slack() > Amount::ZERO {
             return Err(Unobserved::OwnDelta);
         }
-        self.boundary.absorb(charge)?;
+        self.boundary.absorb(charge, &self.sums)?;
         self.sums.add(charge);
         Ok(())
     }

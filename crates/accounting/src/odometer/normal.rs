@@ -5,8 +5,8 @@
 //! process `V`, so if a boundary `B` is crossed by such a process with probability at most δ′, the loss passes
 //! `V/2 + B(V)` with at most that (Part 2.4). Without the drift V/2 the bounds fail almost surely (E6).
 //!
-//! (ε, δ)-DP steps are made pointwise first (T36). They add the drift `Σ(1 + e^{−ε′})δ′ₙ` and are allowed up to `Σδ′ₙ ≤ δ″`, after
-//! which the reading is +∞; the bound then holds with probability 1 − δ′ − δ″ (Part 2.5).
+//! (ε, δ)-DP steps are made pointwise first (T36). They add the drift `Σ(1 + e^{−ε′})δ′ₙ` and are observed up to `Σδ′ₙ ≤ δ″`; the
+//! bound then holds with probability 1 − δ′ − δ″ (Part 2.5).
 //!
 //! Sources: Whitehouse, Ramdas, Rogers, Wu, *Fully Adaptive Composition in Differential Privacy*; Howard, Ramdas, McAuliffe,
 //! Sekhon, arXiv:1810.08240, for the boundaries.
@@ -39,6 +39,12 @@ impl Split {
             Ok(loss) => Ok(Self { total, loss, slack }),
             Err(_) => Err(OutOfDomain::new("slack", slack, "0 <= slack < delta")),
         }
+    }
+
+    /// Whether the steps' own δ stay within δ″.
+    fn check(&self, charge: &Charge, sums: &Sums) -> Result<(), Unobserved> {
+        let needed = sums.lanes()[2].plus(charge.lanes()[2]);
+        if needed > self.slack { Err(Unobserved::Slack { needed, slack: self.slack }) } else { Ok(()) }
     }
 
     /// ln(1/δ′).
@@ -133,6 +139,10 @@ impl Linear {
 impl Boundary for Linear {
     normal_boundary!(Linear, "linear");
 
+    fn absorb(&mut self, charge: &Charge, sums: &Sums) -> Result<(), Unobserved> {
+        self.split.check(charge, sums)
+    }
+
     fn value(&self, sums: &Sums) -> f64 {
         let Some((v, drift)) = self.split.moments(sums) else { return f64::INFINITY };
         let (l, y) = (self.split.log(), Interval::new(self.tight_at.to_f64_down(), self.tight_at.to_f64_up()));
@@ -209,6 +219,10 @@ impl NormalMixture {
 impl Boundary for NormalMixture {
     normal_boundary!(NormalMixture, "mixture");
 
+    fn absorb(&mut self, charge: &Charge, sums: &Sums) -> Result<(), Unobserved> {
+        self.split.check(charge, sums)
+    }
+
     fn value(&self, sums: &Sums) -> f64 {
         let Some((v, drift)) = self.split.moments(sums) else { return f64::INFINITY };
         let precision = Interval::new(self.precision.to_f64_down(), self.precision.to_f64_up());
@@ -257,7 +271,8 @@ impl Stitched {
 impl Boundary for Stitched {
     normal_boundary!(Stitched, "stitched");
 
-    fn absorb(&mut self, charge: &Charge) -> Result<(), Unobserved> {
+    fn absorb(&mut self, charge: &Charge, sums: &Sums) -> Result<(), Unobserved> {
+        self.split.check(charge, sums)?;
         let rho = charge.lanes()[0];
         if rho > Amount::ZERO {
             self.first.get_or_insert(rho);

@@ -83,7 +83,7 @@ impl Boundary for Restart {
     }
 
     /// A repeat of `n` equal costs moves as `n` single ones would.
-    fn absorb(&mut self, charge: &Charge) -> Result<(), Unobserved> {
+    fn absorb(&mut self, charge: &Charge, _sums: &Sums) -> Result<(), Unobserved> {
         let (one, count) = charge.cost().as_repeat();
         let whole = charge.lanes()[0];
         let (cost, mut left) = match self.currency.price(&one, charge.cost().neighbors()) {
