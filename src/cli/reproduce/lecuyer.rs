@@ -35,6 +35,37 @@ fn readings(boundary: AnyBoundary, epoch: &Cost) -> anyhow::Result<Vec<f64>> {
     (0..EPOCHS).map(read).collect()
 }
 
+/// Fig. 1(b)'s baseline: what each filter has spent of the budget that 100 epochs cost in advance.
+fn filter_chart(epoch: &Cost, delta: Delta, prior: &Prior) -> anyhow::Result<LineChart> {
+    const LONGEST: u32 = 120;
+    let accountant = |epochs: u32| -> anyhow::Result<f64> {
+        let curve = epoch.repeat(epochs.into())?.curve(&lecuyer_orders());
+        Ok(least_epsilon(&curve, Conversion::Classic, delta).0.get())
+    };
+    let target = accountant(100)?;
+    let budget = Budget::new(Epsilon::new(target)?, delta)?;
+    let spent = |rule: Mixture| -> anyhow::Result<Vec<(f64, f64)>> {
+        let filter = Filter::new(rule, Neighbors::AddRemove);
+        let charge = filter.price(epoch)?;
+        let at =
+            |n: u32| (f64::from(n), filter.rule().least_epsilon(filter.sums().plus(&charge, n.into()).lanes()).get());
+        Ok((1..=LONGEST).map(at).collect())
+    };
+    let printed = (1..=LONGEST).map(|n| Ok((f64::from(n), accountant(n)?))).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(LineChart {
+        title: "[L] Fig. 1(b), baseline: what a filter has spent".into(),
+        x_label: "epoch".into(),
+        y_label: "epsilon at delta = 1e-6".into(),
+        series: vec![
+            unsound("the printed rule (E4)", printed),
+            line("mixture over the paper's orders", spent(Mixture::over(budget, prior.clone())?)?),
+            line("mixture, told the plan", spent(Mixture::for_plan(budget, &epoch.repeat(100)?)?)?),
+            line("the budget", vec![(1.0, target), (f64::from(LONGEST), target)]),
+        ],
+        y_limit: f64::INFINITY,
+    })
+}
+
 pub(super) fn study() -> anyhow::Result<Study> {
     let (orders, delta) = (lecuyer_orders(), Delta::new(1e-6)?);
     let epoch = epoch()?;
@@ -121,16 +152,24 @@ pub(super) fn study() -> anyhow::Result<Study> {
         ],
         y_limit: f64::INFINITY,
     };
+    let filter_chart = filter_chart(&epoch, delta, &prior)?;
     Ok(Study {
         key: "lecuyer",
         title: "[L] Lécuyer: filters and odometers on CIFAR-10",
         about: "DP-SGD with batch 512 of 50 000, noise multiplier 1, orders 1.25 to 10 by quarters, 16 and 32. Figures whose \
                 noise or batch follows a training run (1c, 1d, 2d) are not redrawn.",
         rows,
-        figures: vec![Figure {
-            name: "odometer",
-            caption: "The printed rule falls below the price fixed in advance: it cannot be an odometer.",
-            chart,
-        }],
+        figures: vec![
+            Figure {
+                name: "odometer",
+                caption: "The printed rule falls below the price fixed in advance: it cannot be an odometer.",
+                chart,
+            },
+            Figure {
+                name: "filter",
+                caption: "Where a line meets the budget, its filter stops. The printed rule is an ordinary accountant used as a gate (E4).",
+                chart: filter_chart,
+            },
+        ],
     })
 }
