@@ -169,10 +169,11 @@ fn the_oracle_agrees() {
     let noise = DiscreteGaussian { variance: ratio(16, 1) };
     let four = RBig::from(4);
     let agreed = two_sample(Box::new(|| noise.draw(&mut source)), &mut || oracle(&four));
-    assert!(agreed < 4.5, "{agreed}");
+    // The oracle cannot be seeded: a limit that chance passes once in a million runs.
+    assert!(agreed < 7.0, "{agreed}");
     let wrong = DiscreteGaussian { variance: ratio(18, 1) };
     let disagreed = two_sample(Box::new(|| wrong.draw(&mut source)), &mut || oracle(&four));
-    assert!(disagreed > 8.0, "{disagreed}");
+    assert!(disagreed > 10.0, "{disagreed}");
 }
 
 #[test]
