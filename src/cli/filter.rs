@@ -2,7 +2,7 @@
 
 use super::arguments::Decimal;
 use super::output::{json_amount, shown_amount};
-use super::stream::{Answer, OrderArguments, Responder, limit, serve};
+use super::stream::{Answer, OrderArguments, Responder, limit, only_with, serve};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use paygo_accounting::charge::{Charge, Unpriced};
@@ -108,16 +108,7 @@ fn promise(arguments: &Arguments, filter: &Filter<AnyRule>, who: &str, delta: Op
 
 fn rule(arguments: &Arguments, plan: Option<&Cost>, delta: Option<&str>) -> anyhow::Result<AnyRule> {
     let kind = arguments.kind;
-    let only = |given: bool, name: &str, kinds: &[Kind]| {
-        let words: Vec<_> =
-            kinds.iter().filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned())).collect();
-        anyhow::ensure!(
-            !given || kinds.contains(&kind),
-            "--{name} does not go with this --kind; expected {}",
-            words.join(", ")
-        );
-        Ok(())
-    };
+    let only = |given: bool, name: &str, kinds: &[Kind]| only_with(given, name, kind, kinds);
     only(arguments.rho.is_some(), "rho", &[Kind::Zcdp])?;
     only(arguments.mu.is_some(), "mu", &[Kind::Gdp])?;
     only(arguments.orders.order.is_some(), "order", &[Kind::FixedOrder])?;

@@ -2,7 +2,7 @@
 
 use super::arguments::Decimal;
 use super::output::{json_number, shown_up};
-use super::stream::{Answer, OrderArguments, Responder, limit, serve};
+use super::stream::{Answer, OrderArguments, Responder, limit, only_with, serve};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use paygo_accounting::charge::{Charge, Unpriced};
@@ -85,16 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 fn boundary(arguments: &Arguments, plan: Option<&Cost>) -> anyhow::Result<AnyBoundary> {
     let kind = arguments.kind;
-    let only = |given: bool, name: &str, kinds: &[Kind]| {
-        let words: Vec<_> =
-            kinds.iter().filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned())).collect();
-        anyhow::ensure!(
-            !given || kinds.contains(&kind),
-            "--{name} does not go with this --kind; expected {}",
-            words.join(", ")
-        );
-        Ok(())
-    };
+    let only = |given: bool, name: &str, kinds: &[Kind]| only_with(given, name, kind, kinds);
     only(arguments.precision.is_some(), "precision", &[Kind::Mixture])?;
     only(arguments.step.is_some(), "step", &[Kind::Restart])?;
     only(arguments.orders.order.is_some(), "order", &[Kind::VilleFixed, Kind::Restart])?;

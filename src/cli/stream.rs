@@ -291,6 +291,18 @@ impl OrderArguments {
     }
 }
 
+/// An option that goes with some kinds only: an error that names them when it was given with another.
+pub(crate) fn only_with<K: ValueEnum + PartialEq>(given: bool, name: &str, kind: K, kinds: &[K]) -> anyhow::Result<()> {
+    let words =
+        || kinds.iter().filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned())).collect::<Vec<_>>();
+    anyhow::ensure!(
+        !given || kinds.contains(&kind),
+        "--{name} does not go with this --kind; expected {}",
+        words().join(", ")
+    );
+    Ok(())
+}
+
 /// An amount as it was typed, read down: a limit.
 pub(crate) fn limit(name: &str, text: &Decimal) -> anyhow::Result<Amount> {
     Amount::from_decimal_down(text.as_str())
