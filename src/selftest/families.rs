@@ -7,6 +7,7 @@ use paygo_accounting::convert::limited::{Branch, limited_order_epsilon};
 use paygo_accounting::convert::{Conversion, gaussian, zcdp};
 use paygo_accounting::cost::{ApproximateStep, Cost};
 use paygo_accounting::curve::Orders;
+use paygo_accounting::individual::Clipping;
 use paygo_accounting::mechanism::{
     BallsAndBinsEpoch, Gaussian, Laplace, Mechanism, PoissonSampledGaussian, Single, pure_kl, pure_renyi,
 };
@@ -15,7 +16,7 @@ use paygo_accounting::params::{
 };
 use paygo_accounting::schedule::{PublicAccuracy, Schedule, ValidationDecay};
 use paygo_numeric::decimal::{parse_down, parse_up};
-use paygo_numeric::rounding::{div_down, div_up};
+use paygo_numeric::rounding::{div_down, div_up, mul_down, mul_up};
 
 pub(super) fn check(family: &str, case: &mut Check<'_>) -> Option<()> {
     match family {
@@ -31,6 +32,7 @@ pub(super) fn check(family: &str, case: &mut Check<'_>) -> Option<()> {
         "limited_order" => limited_order(case),
         "filters" => super::filters::check(case),
         "odometers" => super::odometers::check(case),
+        "individual_clipping" => individual_clipping(case),
         _ => None,
     }
 }
@@ -275,6 +277,28 @@ fn schedules(case: &mut Check<'_>) -> Option<()> {
         }
         _ => return None,
     }
+    Some(())
+}
+
+/// One person under Algorithm 8, by the kernel that moves columns.
+fn individual_clipping(case: &mut Check<'_>) -> Option<()> {
+    let (clip_norm, sigma) = (case.down("clip"), case.down("sigma"));
+    let clipping = Clipping::new(case.down("budget"), clip_norm).ok()?;
+    let noise_std = mul_down(sigma, clip_norm);
+    let variance = mul_down(noise_std, noise_std);
+    let (mut clipped, mut used, mut costs) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut spent, mut factor) = ([0], [0.0]);
+    for norm in case.ups("norms") {
+        let before = spent[0];
+        clipping.round(&mut spent, &[mul_up(norm, norm)], &mut factor);
+        clipped.push(mul_down(norm, factor[0]));
+        used.push(clipping.used(spent[0]));
+        costs.push(div_up(clipping.used(spent[0] - before), mul_down(2.0, variance)));
+    }
+    case.lowers("clipped", &clipped);
+    case.uppers("used", &used);
+    case.uppers("rho_cost", &costs);
+    case.upper("rho_bound", clipping.rho(noise_std).ok()?.get());
     Some(())
 }
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Every arrow is a pure function; every number that flows right is an upper bound and is only ever rounded up. No I/O,
-//! no clock, no threads, no randomness.
+//! no clock, no randomness; no threads but where a column of people is split among them.
 //!
 //! | read | for |
 //! | --- | --- |
@@ -19,6 +19,8 @@
 //! | [`compose`] | composition of (ε, δ) steps fixed in advance |
 //! | [`filter`] | may it go on? decisions before each release, fully adaptive |
 //! | [`odometer`] | how much has been spent? readings that hold at every moment |
+//! | [`individual`] | a budget for each person: columns and the rounds that move them |
+//! | [`secret`] | values that depend on the data |
 //! | [`charge`] | a cost in one currency, as exact amounts; their sums |
 //! | [`prior`] | weights over orders, fixed in advance, and the mixture they make |
 //! | [`stored`] | filters as they are stored |
@@ -43,11 +45,13 @@ pub mod curve;
 pub mod estimate;
 pub mod filter;
 pub mod guarantee;
+pub mod individual;
 pub mod mechanism;
 pub mod odometer;
 pub mod params;
 pub mod prior;
 pub mod privacy_loss;
 pub mod schedule;
+pub mod secret;
 pub mod stored;
 pub mod wire;

@@ -121,6 +121,18 @@ impl Amount {
         Self(self.0 / if n == 0 { 1 } else { n as u128 })
     }
 
+    /// An even share among `n` (at least one), rounded up.
+    #[must_use]
+    pub const fn shared_by_up(self, n: u64) -> Self {
+        if self.is_infinite() { self } else { Self(self.0.div_ceil(if n == 0 { 1 } else { n as u128 })) }
+    }
+
+    /// How many units of 10⁻¹⁸ it is.
+    #[must_use]
+    pub const fn units(self) -> u128 {
+        self.0
+    }
+
     /// The least amount at or above the square.
     #[must_use]
     pub const fn square_up(self) -> Self {
