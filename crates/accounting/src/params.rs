@@ -20,7 +20,9 @@ pub struct OutOfDomain {
 }
 
 impl OutOfDomain {
-    pub(crate) fn new(parameter: &'static str, given: impl ToString, allowed: &'static str) -> Self {
+    /// What was given, and what is allowed.
+    #[must_use]
+    pub fn new(parameter: &'static str, given: impl ToString, allowed: &'static str) -> Self {
         Self { parameter, given: given.to_string(), allowed }
     }
 }

@@ -64,6 +64,12 @@ impl Clipping {
         Ok(Self { norm_budget, shares, cap })
     }
 
+    /// For costs that are shares already: a contribution may use all that is left.
+    #[must_use]
+    pub fn of_shares() -> Self {
+        Self { norm_budget: f64::from(FULL), shares: 1.0, cap: FULL }
+    }
+
     /// One round: what each contribution is to be multiplied by, and what has then been spent.
     ///
     /// # Panics

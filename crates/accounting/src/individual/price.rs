@@ -96,6 +96,19 @@ impl Fine {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// Shares, rounded up.
+    #[must_use]
+    pub fn to_f64_up(self) -> f64 {
+        // ROUNDING: up. A cast to f64 rounds to nearest, and the next number is above it.
+        #[expect(clippy::cast_precision_loss, reason = "the direction is repaired")]
+        let shares = self.0 as f64 / 2f64.powi(64);
+        if self.0 == 0 || self.0 & u128::from(u64::MAX) == 0 && self.0 >> 64 <= 1 << 53 {
+            shares
+        } else {
+            shares.next_up()
+        }
+    }
+
     /// Whole shares, rounded up; [`NEVER`] when it is more than a budget.
     #[must_use]
     pub fn share(self) -> u32 {

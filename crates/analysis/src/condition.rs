@@ -1,0 +1,505 @@
+//! `where`: which rows count.
+//!
+//! ```text
+//! condition  = both { "or" both }          both   = single { "and" single }
+//! single     = "not" single | "(" condition ")" | test
+//! test       = column ( = | != | < | <= | > | >= ) value
+//!            | column ["not"] "in" "(" value { "," value } ")"
+//!            | column "is" ["not"] "null"
+//! column     = a name, or "any name" in double quotes        value = 18 | 'text' | true | false
+//! ```
+//!
+//! A comparison with null is not true, as in SQL.
+
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, Scalar, StringArray};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::kernels::cmp;
+use arrow::compute::{CastOptions, and_kleene, cast_with_options, is_null, not, or_kleene};
+use arrow::datatypes::DataType;
+
+/// A condition on a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// Both.
+    And(Box<Condition>, Box<Condition>),
+    /// One or both.
+    Or(Box<Condition>, Box<Condition>),
+    /// The contrary.
+    Not(Box<Condition>),
+    /// A comparison with a value.
+    Compare(String, Comparison, Value),
+    /// One of some values.
+    In(String, Vec<Value>),
+    /// No value.
+    IsNull(String),
+}
+
+/// How two values compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Greater,
+    /// `>=`
+    AtLeast,
+}
+
+/// What is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A number, as it was written.
+    Number(String),
+    /// Text.
+    Text(String),
+    /// A truth value.
+    Truth(bool),
+}
+
+/// A condition that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "where: {problem} at `{rest}`; expected something like: age >= 18 and region in ('North', 'South') and income is not null"
+)]
+pub struct ConditionError {
+    /// What was met or missed.
+    pub problem: String,
+    /// Where.
+    pub rest: String,
+}
+
+/// A column that cannot be compared as asked. Says nothing about the values in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("where: column `{column}` is {given} and cannot be compared with {with}")]
+pub struct NotComparable {
+    /// The column.
+    pub column: String,
+    /// Its type.
+    pub given: String,
+    /// The value.
+    pub with: String,
+}
+
+impl Condition {
+    /// Reads a condition.
+    ///
+    /// # Errors
+    /// [`ConditionError`] says what was expected, and where.
+    pub fn parse(text: &str) -> Result<Self, ConditionError> {
+        let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
+        let condition = parser.any()?;
+        match parser.peek() {
+            None => Ok(condition),
+            Some(_) => Err(parser.complaint("something is left over")),
+        }
+    }
+
+    /// The columns it looks at.
+    pub(crate) fn columns(&self, found: &mut Vec<String>) {
+        match self {
+            Self::And(a, b) | Self::Or(a, b) => {
+                a.columns(found);
+                b.columns(found);
+            }
+            Self::Not(a) => a.columns(found),
+            Self::Compare(column, _, _) | Self::In(column, _) | Self::IsNull(column) => found.push(column.clone()),
+        }
+    }
+
+    /// For each row whether it is met for certain.
+    pub(crate) fn met(&self, batch: &RecordBatch) -> Result<BooleanBuffer, NotComparable> {
+        let (met, known) = self.three_valued(batch)?.into_parts();
+        Ok(known.map_or_else(|| met.clone(), |known| &met & known.inner()))
+    }
+
+    /// For each row whether it is met; null where that is unknown.
+    fn three_valued(&self, batch: &RecordBatch) -> Result<BooleanArray, NotComparable> {
+        let internal = |_| NotComparable { column: "?".into(), given: "?".into(), with: "?".into() };
+        Ok(match self {
+            Self::And(a, b) => and_kleene(&a.three_valued(batch)?, &b.three_valued(batch)?).map_err(internal)?,
+            Self::Or(a, b) => or_kleene(&a.three_valued(batch)?, &b.three_valued(batch)?).map_err(internal)?,
+            Self::Not(a) => not(&a.three_valued(batch)?).map_err(internal)?,
+            Self::IsNull(column) => is_null(column_of(batch, column)).map_err(internal)?,
+            Self::Compare(column, comparison, value) => compare(batch, column, *comparison, value)?,
+            Self::In(column, values) => {
+                let nothing = BooleanArray::from(vec![false; batch.num_rows()]);
+                values.iter().try_fold(nothing, |any, value| {
+                    or_kleene(&any, &compare(batch, column, Comparison::Equal, value)?).map_err(internal)
+                })?
+            }
+        })
+    }
+}
+
+/// The scan reads the columns that conditions name.
+fn column_of<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
+    batch.column_by_name(name).expect("every column that a condition names is read")
+}
+
+fn compare(batch: &RecordBatch, name: &str, how: Comparison, value: &Value) -> Result<BooleanArray, NotComparable> {
+    let column = column_of(batch, name);
+    let wrong = || NotComparable {
+        column: name.to_owned(),
+        given: if is_text(column.data_type()) { "text".to_owned() } else { column.data_type().to_string() },
+        with: match value {
+            Value::Number(text) => format!("the number {text}"),
+            Value::Text(text) => format!("the text '{text}'"),
+            Value::Truth(truth) => truth.to_string(),
+        },
+    };
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    // Numbers compare as numbers, also with a column of text, as CSV has it; all else takes the column's type.
+    let (column, scalar): (ArrayRef, ArrayRef) = match value {
+        Value::Number(text) if is_text(column.data_type()) || column.data_type().is_numeric() && !is_whole(text) => {
+            let number: f64 = text.parse().map_err(|_| wrong())?;
+            let column = cast_with_options(column, &DataType::Float64, &strict).map_err(|_| wrong())?;
+            (column, std::sync::Arc::new(Float64Array::from(vec![number])))
+        }
+        Value::Number(text) | Value::Text(text) => {
+            let text_for_number = matches!(value, Value::Text(_)) && column.data_type().is_numeric();
+            let number_for_truth = matches!(value, Value::Number(_)) && *column.data_type() == DataType::Boolean;
+            if text_for_number || number_for_truth {
+                return Err(wrong());
+            }
+            let text = StringArray::from(vec![text.as_str()]);
+            let target = if is_text(column.data_type()) { &DataType::Utf8 } else { column.data_type() };
+            let scalar = cast_with_options(&text, target, &strict).map_err(|_| wrong())?;
+            (cast_with_options(column, target, &strict).map_err(|_| wrong())?, scalar)
+        }
+        Value::Truth(truth) => {
+            let column = match column.data_type() {
+                kind if is_text(kind) || *kind == DataType::Boolean => {
+                    cast_with_options(column, &DataType::Boolean, &strict).map_err(|_| wrong())?
+                }
+                _ => return Err(wrong()),
+            };
+            (column, std::sync::Arc::new(BooleanArray::from(vec![*truth])))
+        }
+    };
+    let scalar = Scalar::new(scalar);
+    let answer = match how {
+        Comparison::Equal => cmp::eq(&column, &scalar),
+        Comparison::NotEqual => cmp::neq(&column, &scalar),
+        Comparison::Less => cmp::lt(&column, &scalar),
+        Comparison::AtMost => cmp::lt_eq(&column, &scalar),
+        Comparison::Greater => cmp::gt(&column, &scalar),
+        Comparison::AtLeast => cmp::gt_eq(&column, &scalar),
+    };
+    answer.map_err(|_| wrong())
+}
+
+/// Whether a number is written as an integer, and so compares exactly with integers beyond 2⁵³.
+fn is_whole(text: &str) -> bool {
+    text.parse::<i64>().is_ok()
+}
+
+pub(crate) fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+        || matches!(data_type, DataType::Dictionary(_, values) if is_text(values))
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    /// A bare word: a column or a keyword.
+    Word(String),
+    /// A column in quotes.
+    Column(String),
+    Value(Value),
+    Sign(&'static str),
+}
+
+const SIGNS: [&str; 11] = ["==", "!=", "<>", "<=", ">=", "=", "<", ">", "(", ")", ","];
+
+fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    let complaint = |problem: &str, rest: &str| ConditionError { problem: problem.to_owned(), rest: rest.to_owned() };
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '\'' | '"' => {
+                let (inside, length) = quoted(rest, first).ok_or_else(|| complaint("a quote is not closed", rest))?;
+                tokens.push(match first {
+                    '"' => Token::Column(inside),
+                    _ => Token::Value(Value::Text(inside)),
+                });
+                length
+            }
+            '0'..='9' | '.' | '-' | '+' => {
+                let exponent = |before: &str, c: char| matches!(c, '-' | '+') && before.ends_with(['e', 'E']);
+                let inside =
+                    |(i, c): (usize, char)| i == 0 || c.is_alphanumeric() || c == '.' || exponent(&rest[..i], c);
+                let length = rest.char_indices().find(|&pair| !inside(pair)).map_or(rest.len(), |(i, _)| i);
+                let number = rest[..length].parse::<f64>().ok().filter(|number| number.is_finite());
+                number.ok_or_else(|| complaint("not a number", rest))?;
+                tokens.push(Token::Value(Value::Number(rest[..length].to_owned())));
+                length
+            }
+            first if first.is_alphabetic() || first == '_' => {
+                let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
+                let length = rest.find(|c| !inside(c)).unwrap_or(rest.len());
+                tokens.push(match &rest[..length] {
+                    word if word.eq_ignore_ascii_case("true") => Token::Value(Value::Truth(true)),
+                    word if word.eq_ignore_ascii_case("false") => Token::Value(Value::Truth(false)),
+                    word => Token::Word(word.to_owned()),
+                });
+                length
+            }
+            _ => {
+                let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
+                let sign = sign.ok_or_else(|| complaint("an unexpected character", rest))?;
+                tokens.push(Token::Sign(sign));
+                sign.len()
+            }
+        };
+        rest = rest[length..].trim_start();
+    }
+    Ok(tokens)
+}
+
+/// The inside of a quoted text, doubled quotes made single, and how long it is with its quotes.
+fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
+    let mut inside = String::new();
+    let mut characters = text.char_indices().skip(1).peekable();
+    while let Some((i, c)) = characters.next() {
+        if c != quote {
+            inside.push(c);
+        } else if characters.peek().is_some_and(|&(_, next)| next == quote) {
+            characters.next();
+            inside.push(quote);
+        } else {
+            return Some((inside, i + 1));
+        }
+    }
+    None
+}
+
+/// Conditions nest no deeper than this.
+const DEEPEST: usize = 100;
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+    depth: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn complaint(&self, problem: &str) -> ConditionError {
+        let rest = match self.peek() {
+            Some(Token::Word(text) | Token::Column(text) | Token::Value(Value::Number(text) | Value::Text(text))) => {
+                text
+            }
+            Some(Token::Sign(sign)) => *sign,
+            Some(Token::Value(Value::Truth(truth))) => {
+                if *truth {
+                    "true"
+                } else {
+                    "false"
+                }
+            }
+            None => "the end",
+        };
+        ConditionError { problem: problem.to_owned(), rest: rest.to_owned() }
+    }
+
+    /// Takes a keyword if it is next.
+    fn word(&mut self, keyword: &str) -> bool {
+        let found = matches!(self.peek(), Some(Token::Word(word)) if word.eq_ignore_ascii_case(keyword));
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Takes a sign if it is next.
+    fn sign(&mut self, sign: &str) -> bool {
+        let found = matches!(self.peek(), Some(Token::Sign(next)) if *next == sign);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn any(&mut self) -> Result<Condition, ConditionError> {
+        let mut condition = self.both()?;
+        while self.word("or") {
+            condition = Condition::Or(Box::new(condition), Box::new(self.both()?));
+        }
+        Ok(condition)
+    }
+
+    fn both(&mut self) -> Result<Condition, ConditionError> {
+        let mut condition = self.single()?;
+        while self.word("and") {
+            condition = Condition::And(Box::new(condition), Box::new(self.single()?));
+        }
+        Ok(condition)
+    }
+
+    fn single(&mut self) -> Result<Condition, ConditionError> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(self.complaint("conditions nest too deeply"));
+        }
+        let condition = if self.word("not") {
+            Condition::Not(Box::new(self.single()?))
+        } else if self.sign("(") {
+            let condition = self.any()?;
+            if !self.sign(")") {
+                return Err(self.complaint("a parenthesis is not closed"));
+            }
+            condition
+        } else {
+            self.test()?
+        };
+        self.depth -= 1;
+        Ok(condition)
+    }
+
+    fn test(&mut self) -> Result<Condition, ConditionError> {
+        let column = match self.peek() {
+            Some(Token::Word(name) | Token::Column(name)) => name.clone(),
+            Some(Token::Value(_) | Token::Sign(_)) | None => return Err(self.complaint("a column is missing")),
+        };
+        self.at += 1;
+        if self.word("is") {
+            let negated = self.word("not");
+            if !self.word("null") {
+                return Err(self.complaint("`null` is missing after `is`"));
+            }
+            return Ok(negate(negated, Condition::IsNull(column)));
+        }
+        let negated = self.word("not");
+        if self.word("in") {
+            if !self.sign("(") {
+                return Err(self.complaint("`(` is missing after `in`"));
+            }
+            let mut values = vec![self.value()?];
+            while self.sign(",") {
+                values.push(self.value()?);
+            }
+            if !self.sign(")") {
+                return Err(self.complaint("a parenthesis is not closed"));
+            }
+            return Ok(negate(negated, Condition::In(column, values)));
+        }
+        let comparison = match self.peek() {
+            Some(Token::Sign("=" | "==")) if !negated => Comparison::Equal,
+            Some(Token::Sign("!=" | "<>")) if !negated => Comparison::NotEqual,
+            Some(Token::Sign("<")) if !negated => Comparison::Less,
+            Some(Token::Sign("<=")) if !negated => Comparison::AtMost,
+            Some(Token::Sign(">")) if !negated => Comparison::Greater,
+            Some(Token::Sign(">=")) if !negated => Comparison::AtLeast,
+            _ => return Err(self.complaint("a comparison is missing")),
+        };
+        self.at += 1;
+        Ok(Condition::Compare(column, comparison, self.value()?))
+    }
+
+    fn value(&mut self) -> Result<Value, ConditionError> {
+        match self.peek() {
+            Some(Token::Value(value)) => {
+                let value = value.clone();
+                self.at += 1;
+                Ok(value)
+            }
+            Some(Token::Word(_) | Token::Column(_) | Token::Sign(_)) | None => {
+                Err(self.complaint("a value is missing (text stands in single quotes)"))
+            }
+        }
+    }
+}
+
+fn negate(negated: bool, condition: Condition) -> Condition {
+    if negated { Condition::Not(Box::new(condition)) } else { condition }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Date32Array, Int64Array};
+    use std::sync::Arc;
+
+    fn batch() -> RecordBatch {
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("age", Arc::new(Int64Array::from(vec![Some(17), Some(18), Some(40), None]))),
+            ("region", Arc::new(StringArray::from(vec![Some("North"), Some("South"), None, Some("O'Hara")]))),
+            ("income", Arc::new(StringArray::from(vec!["10", "20.5", "-3", "1e3"]))),
+            ("member", Arc::new(BooleanArray::from(vec![true, false, true, false]))),
+            ("an odd name", Arc::new(Float64Array::from(vec![0.5, 1.5, 2.5, 3.5]))),
+            ("day", Arc::new(Date32Array::from(vec![0, 365, 20000, 1]))),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))
+            .expect("b")
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: [bool; 4]) {
+        let met = Condition::parse(text).expect(text).met(&batch()).expect(text);
+        let met: Vec<bool> = met.iter().collect();
+        assert_eq!(met, expected, "{text}");
+    }
+
+    #[test]
+    fn conditions_mean_what_they_say() {
+        check("age >= 18", [false, true, true, false]);
+        check("age >= 18 and region = 'South'", [false, true, false, false]);
+        check("age < 18 or age > 30", [true, false, true, false]);
+        check("not age < 18", [false, true, true, false]);
+        check("region in ('North', 'O''Hara')", [true, false, false, true]);
+        check("region NOT IN ('North')", [false, true, false, true]);
+        check("region is null", [false, false, true, false]);
+        check("age is not null AND (member = true or income > 20)", [true, true, true, false]);
+        check("income <= 10", [true, false, true, false]);
+        check("income = 1000", [false, false, false, true]);
+        check("member = false", [false, true, false, true]);
+        check("\"an odd name\" != 1.5", [true, false, true, true]);
+        check("\"an odd name\" == 1.5 or age <> 17", [false, true, true, false]);
+        check("day >= '1971-01-01'", [false, true, true, false]);
+        check("age = -5 or age = +17", [true, false, false, false]);
+        check("age > 1.7e1", [false, true, true, false]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        for (text, problem) in [
+            ("", "a column is missing at `the end`"),
+            ("age", "a comparison is missing"),
+            ("age >", "a value is missing"),
+            ("age > south", "a value is missing (text stands in single quotes) at `south`"),
+            ("age > 1 2", "something is left over at `2`"),
+            ("(age > 1", "a parenthesis is not closed"),
+            ("age in 1", "`(` is missing"),
+            ("age is 1", "`null` is missing"),
+            ("age not > 1", "a comparison is missing"),
+            ("age > 1; drop", "an unexpected character at `; drop`"),
+            ("region = 'x", "a quote is not closed"),
+            ("age > 1..2", "not a number"),
+            ("age > 1e999", "not a number"),
+        ] {
+            let error = Condition::parse(text).expect_err(text).to_string();
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+        assert!(Condition::parse(&"not ".repeat(5000)).is_err());
+        assert!(Condition::parse(&"(".repeat(100_000)).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_named_without_its_values() {
+        for (text, said) in [
+            ("region > 3", "column `region` is text and cannot be compared with the number 3"),
+            ("age = 'old'", "column `age` is Int64 and cannot be compared with the text 'old'"),
+            ("age = true", "column `age` is Int64 and cannot be compared with true"),
+            ("member > 3", "column `member` is Boolean and cannot be compared with the number 3"),
+            ("day > 'soon'", "column `day` is Date32 and cannot be compared with the text 'soon'"),
+        ] {
+            let error = Condition::parse(text).expect(text).met(&batch()).expect_err(text).to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,492 @@
+//! One round: from rows to contributions, from contributions to decisions, block of people by block.
+//!
+//! Nothing here needs all people in one place. Rows are gathered by the block of 65,536 people that their person is in; a block
+//! decides alone, from its own rows and its own column, and gives back a sum of integers. Gathered rows, columns and sums of
+//! different partitions are merged by adding, in any order.
+
+use crate::accounts::{Accounts, AccountsError};
+use crate::condition::{NotComparable, is_text};
+use crate::layout::{BinOf, Entry, Layout, Part, Prices, Rule};
+use crate::person::{PersonError, Salt, check_type, for_each_key};
+use crate::settings::{Mode, Settings, Tier};
+use crate::table::{Partition, Table, TableError};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{DataType, Float64Type};
+use paygo_accounting::individual::{Clipping, Fine, admit_round};
+use paygo_accounting::params::OutOfDomain;
+use paygo_accounting::secret::Secret;
+use paygo_numeric::rounding::mul_down;
+use rayon::prelude::*;
+
+/// A round that did not come to an end. Nothing was charged and nothing released, unless the accounts say otherwise.
+#[derive(Debug, thiserror::Error)]
+pub enum RoundError {
+    /// The table.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// Who rows belong to.
+    #[error(transparent)]
+    Person(#[from] PersonError),
+    /// A condition.
+    #[error(transparent)]
+    NotComparable(#[from] NotComparable),
+    /// A column that holds no numbers.
+    #[error("column `{column}` is {given}; expected numbers")]
+    NotNumbers {
+        /// The column.
+        column: String,
+        /// Its type.
+        given: String,
+    },
+    /// Nulls, NaN, infinities, or text that is no number.
+    #[error(
+        "column `{column}` holds something that is not a finite number, in rows that are selected; \
+         expected finite numbers only (`where {column} is not null` leaves out what is missing)"
+    )]
+    NotFinite {
+        /// The column.
+        column: String,
+    },
+    /// Nulls among categories.
+    #[error("column `{column}` is empty in rows that are selected; `where {column} is not null` leaves them out")]
+    NoCategory {
+        /// The column.
+        column: String,
+    },
+    /// A tier that has no budget.
+    #[error("column `{column}` holds something that is not one of the tiers {}, or differs between rows of one person", tiers.join(", "))]
+    Tier {
+        /// The column.
+        column: String,
+        /// Those that have a budget.
+        tiers: Vec<String>,
+    },
+    /// The people of the table are not those of the accounts.
+    #[error(
+        "the people of this table are not those of the accounts: is it another dataset? If people have joined or left, say so, and \
+         those who joined get accounts of their own"
+    )]
+    OtherPeople,
+    /// The accounts.
+    #[error(transparent)]
+    Accounts(#[from] AccountsError),
+    /// The operating system has no randomness.
+    #[error("no randomness: {0}")]
+    NoRandomness(#[from] std::io::Error),
+    /// A budget of 0.
+    #[error(transparent)]
+    OutOfDomain(#[from] OutOfDomain),
+    /// The worst case does not fit, and everybody is charged for it. An answer rather than a fault.
+    #[error("refused: the worst case of this query is more than what is left of the budget")]
+    Refused,
+}
+
+/// How far a scan has come; called from several threads with the size that was just read.
+pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
+
+/// Whether a table can be asked these questions at all, by its columns: before anything is read or charged.
+pub(crate) fn check_columns(table: &Table, layout: &Layout, person: &str) -> Result<(), RoundError> {
+    check_type(person, &table.column(person)?)?;
+    for column in layout.columns() {
+        table.column(&column)?;
+    }
+    for part in &layout.parts {
+        let numbers = match &part.rule {
+            Rule::Sum { .. } | Rule::Mean { .. } | Rule::Bins { bins: BinOf::Number(_), .. } => true,
+            Rule::People { .. } | Rule::Rows { .. } | Rule::Bins { bins: BinOf::Category(_), .. } => false,
+        };
+        if let (true, Some(column)) = (numbers, part.query.statistic.column()) {
+            let found = table.column(column)?;
+            if !(found.is_numeric() || is_text(&found) || found == DataType::Boolean) {
+                return Err(RoundError::NotNumbers { column: column.to_owned(), given: found.to_string() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Everybody in a table, by key, and their tier.
+pub(crate) fn people(
+    table: &Table,
+    settings: &Settings,
+    salt: &Salt,
+    progress: Progress<'_>,
+) -> Result<Vec<(u128, u8)>, RoundError> {
+    let mut columns = vec![settings.person.clone()];
+    columns.extend(settings.tier_column.clone());
+    let of = |partition: &Partition| {
+        let mut found: Vec<(u128, u8)> = Vec::new();
+        partition.for_each_batch(&columns, |batch| {
+            let tiers = settings.tier_column.as_ref().map(|column| tiers_of(&batch, column, &settings.tiers));
+            let tiers = tiers.transpose()?;
+            for_each_key(salt, &settings.person, column(&batch, &settings.person), |row, key| {
+                let tier = tiers.as_ref().map_or(0, |tiers| tiers[row]);
+                if found.last() != Some(&(key, tier)) {
+                    found.push((key, tier));
+                }
+            })?;
+            Ok::<_, RoundError>(())
+        })?;
+        found.sort_unstable();
+        found.dedup();
+        progress(partition.size());
+        Ok::<_, RoundError>(found)
+    };
+    let merge = |mut a: Vec<_>, mut b: Vec<_>| {
+        a.append(&mut b);
+        a.sort(); // two sorted runs: this merges them
+        a.dedup();
+        Ok(a)
+    };
+    let found = table.partitions().par_iter().map(of).try_reduce(Vec::new, merge)?;
+    if found.is_empty() {
+        return Err(TableError::Empty.into());
+    }
+    if let (Some(column), true) = (&settings.tier_column, found.windows(2).any(|pair| pair[0].0 == pair[1].0)) {
+        return Err(wrong_tier(column, &settings.tiers));
+    }
+    Ok(found)
+}
+
+fn wrong_tier(column: &str, tiers: &[Tier]) -> RoundError {
+    let tiers = tiers.iter().map(|tier| format!("`{}`", tier.name)).collect();
+    RoundError::Tier { column: column.to_owned(), tiers }
+}
+
+fn tiers_of(batch: &RecordBatch, name: &str, tiers: &[Tier]) -> Result<Vec<u8>, RoundError> {
+    let wrong = || wrong_tier(name, tiers);
+    let text = cast(column(batch, name), &DataType::Utf8).map_err(|_| wrong())?;
+    let tier = |name: Option<&str>| {
+        let place = tiers.iter().position(|tier| Some(tier.name.as_str()) == name);
+        place.and_then(|place| u8::try_from(place).ok()).ok_or_else(wrong)
+    };
+    text.as_string::<i32>().iter().map(tier).collect()
+}
+
+/// The scan asks for the columns that are used.
+fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
+    batch.column_by_name(name).expect("every column that is used is read")
+}
+
+/// Rows gathered by person: for each block the entries, and who has a row at all.
+#[derive(Clone, Debug, Default)]
+pub struct Gathered {
+    blocks: Vec<Block>,
+    /// Somebody without an account has a row.
+    strangers: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Block {
+    entries: Vec<Entry>,
+    /// Entries that are in order, one for each person and coordinate.
+    compact: usize,
+    present: Vec<u64>,
+}
+
+impl Block {
+    /// Adds up the entries of one person and coordinate. What is gathered stays in proportion to people, not to rows.
+    fn compact(&mut self) {
+        self.entries.sort_unstable_by_key(|entry| (entry.person, entry.coordinate));
+        self.entries.dedup_by(|later, kept| {
+            let same = (later.person, later.coordinate) == (kept.person, kept.coordinate);
+            if same {
+                kept.value = kept.value.wrapping_add(later.value); // any function of a person's own rows will do
+            }
+            same
+        });
+        self.compact = self.entries.len();
+    }
+
+    fn push(&mut self, entry: Entry) {
+        const ROOM: usize = 1 << 16;
+        if self.entries.len() >= 2 * self.compact + ROOM {
+            self.compact();
+        }
+        self.entries.push(entry);
+    }
+
+    fn merge(&mut self, mut other: Self) {
+        if other.entries.len() > self.entries.len() {
+            std::mem::swap(&mut self.entries, &mut other.entries);
+        }
+        self.entries.append(&mut other.entries);
+        self.compact();
+        for (mine, theirs) in self.present.iter_mut().zip(other.present) {
+            *mine |= theirs;
+        }
+    }
+}
+
+impl Gathered {
+    fn new(accounts: &Accounts) -> Self {
+        let size = accounts.block_size();
+        let block = |_| Block { entries: Vec::new(), compact: 0, present: vec![0; size.div_ceil(64)] };
+        Self { blocks: (0..accounts.blocks()).map(block).collect(), strangers: false }
+    }
+
+    /// Rows of two partitions of the table: added up, in any order.
+    #[must_use]
+    pub fn merge(mut self, other: Self) -> Self {
+        self.blocks.par_iter_mut().zip(other.blocks).for_each(|(mine, theirs)| mine.merge(theirs));
+        self.strangers |= other.strangers;
+        self
+    }
+
+    /// Whether everybody in the table has an account, and everybody with an account is in the table.
+    pub(crate) fn same_people(&self, accounts: &Accounts) -> bool {
+        let present: u64 =
+            self.blocks.iter().flat_map(|block| &block.present).map(|word| u64::from(word.count_ones())).sum();
+        !self.strangers && present == accounts.people() as u64
+    }
+
+    /// Whether somebody in the table has no account.
+    pub(crate) const fn has_strangers(&self) -> bool {
+        self.strangers
+    }
+}
+
+/// Reads a partition of the table and gathers what its rows contribute.
+///
+/// # Errors
+/// [`RoundError`] when a row cannot be read or belongs to nobody, or a selected value is not a finite number.
+pub fn gather(
+    partition: &Partition,
+    layout: &Layout,
+    accounts: &Accounts,
+    mut gathered: Gathered,
+) -> Result<Gathered, RoundError> {
+    let person = &accounts.settings().person;
+    let (salt, size) = (accounts.salt(), accounts.block_size());
+    let mut columns = layout.columns();
+    columns.push(person.clone());
+    columns.sort();
+    columns.dedup();
+    let mut last = None;
+    let mut slots: Vec<Option<usize>> = Vec::new();
+    partition.for_each_batch(&columns, |batch| {
+        slots.clear();
+        for_each_key(&salt, person, column(&batch, person), |_, key| {
+            // Rows of one person often follow each other.
+            let slot = match last {
+                Some((same, slot)) if same == key => slot,
+                Some(_) | None => accounts.find(key),
+            };
+            last = Some((key, slot));
+            slots.push(slot);
+        })?;
+        for slot in &slots {
+            match slot {
+                Some(slot) => gathered.blocks[slot / size].present[slot % size / 64] |= 1 << (slot % 64),
+                None => gathered.strangers = true,
+            }
+        }
+        for part in &layout.parts {
+            gather_part(part, &batch, |row, offset, value| {
+                if let Some(slot) = slots[row] {
+                    let coordinate = u16::try_from(part.coordinates.start + offset).unwrap_or(u16::MAX);
+                    let person = u16::try_from(slot % size).unwrap_or(u16::MAX);
+                    gathered.blocks[slot / size].push(Entry { person, coordinate, value });
+                }
+            })?;
+        }
+        Ok::<_, RoundError>(())
+    })?;
+    Ok(gathered)
+}
+
+/// Calls `f` with row, offset within the part and value, for each selected row.
+fn gather_part(part: &Part, batch: &RecordBatch, mut f: impl FnMut(usize, usize, i64)) -> Result<(), RoundError> {
+    let selected = part.query.condition.as_ref().map(|condition| condition.met(batch)).transpose()?;
+    let is_selected = |row: usize| selected.as_ref().is_none_or(|selected| selected.value(row));
+    let rows = (0..batch.num_rows()).filter(|&row| is_selected(row));
+    let name = part.query.statistic.column().unwrap_or_default();
+    let grid = part.grid;
+    match &part.rule {
+        Rule::People { .. } | Rule::Rows { .. } => rows.for_each(|row| f(row, 0, 1)),
+        Rule::Sum { .. } | Rule::Mean { .. } => {
+            let mean = matches!(part.rule, Rule::Mean { .. });
+            let values = numbers(batch, name, selected.as_ref())?;
+            for row in rows {
+                f(row, 0, grid.contribution(values[row], 1 << 40));
+                if mean {
+                    f(row, 1, 1);
+                }
+            }
+        }
+        Rule::Bins { bins: BinOf::Number(edges), .. } => {
+            let values = numbers(batch, name, selected.as_ref())?;
+            rows.for_each(|row| f(row, usize::from(edges.bin(values[row])), 1));
+        }
+        Rule::Bins { bins: BinOf::Category(names), .. } => {
+            let wrong = || RoundError::NoCategory { column: name.to_owned() };
+            let text = cast(column(batch, name), &DataType::Utf8).map_err(|_| wrong())?;
+            let text = text.as_string::<i32>();
+            for row in rows {
+                if text.is_null(row) {
+                    return Err(wrong());
+                }
+                if let Some(&bin) = names.get(text.value(row)) {
+                    f(row, usize::from(bin), 1);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A column as numbers, all finite where they are selected.
+fn numbers(batch: &RecordBatch, name: &str, selected: Option<&BooleanBuffer>) -> Result<Vec<f64>, RoundError> {
+    let values = column(batch, name);
+    // Text that is no number becomes null, and complains below if it was selected.
+    let safe = CastOptions { safe: true, ..CastOptions::default() };
+    let values = cast_with_options(values, &DataType::Float64, &safe)
+        .map_err(|_| RoundError::NotNumbers { column: name.to_owned(), given: values.data_type().to_string() })?;
+    let values = values.as_primitive::<Float64Type>();
+    let finite = |row: usize| values.is_valid(row) && values.value(row).is_finite();
+    if (0..values.len()).all(|row| finite(row) || selected.is_some_and(|selected| !selected.value(row))) {
+        return Ok(values.values().to_vec());
+    }
+    Err(RoundError::NotFinite { column: name.to_owned() })
+}
+
+/// What a round comes to before it is charged: all of it secret.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    /// The sum of the contributions of those who take part, coordinate by coordinate.
+    pub(crate) totals: Secret<Vec<i64>>,
+    /// The new shares of the blocks in which somebody pays.
+    pub(crate) shares: Vec<(usize, Vec<u32>)>,
+}
+
+impl Decided {
+    fn nothing(layout: &Layout) -> Self {
+        Self { totals: Secret::new(vec![0; layout.coordinates()]), shares: Vec::new() }
+    }
+
+    /// Decisions about different people: added up, in any order. Saturating is 1-Lipschitz in each contribution, so it does not add
+    /// to the sensitivity.
+    fn merge(mut self, mut other: Self) -> Self {
+        self.shares.append(&mut other.shares);
+        let add = |(a, b): (i64, i64)| a.saturating_add(b);
+        let totals = self.totals.expose().into_iter().zip(other.totals.expose()).map(add).collect();
+        Self { totals: Secret::new(totals), shares: self.shares }
+    }
+}
+
+/// What happens to a person whose cost is more than what is left to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Exhausted {
+    /// They are left out of this round and pay nothing (Algorithm 3).
+    #[default]
+    LeftOut,
+    /// Their contribution is scaled down to what is left, which it uses up (Algorithm 8).
+    ScaledDown,
+}
+
+/// Reads the whole table, all partitions at once.
+pub(crate) fn gather_all(
+    table: &Table,
+    layout: &Layout,
+    accounts: &Accounts,
+    progress: Progress<'_>,
+) -> Result<Gathered, RoundError> {
+    table
+        .partitions()
+        .par_iter()
+        .try_fold(
+            || Gathered::new(accounts),
+            |gathered, partition| {
+                let gathered = gather(partition, layout, accounts, gathered)?;
+                progress(partition.size());
+                Ok::<_, RoundError>(gathered)
+            },
+        )
+        .try_reduce(|| Gathered::new(accounts), |a, b| Ok(a.merge(b)))
+}
+
+/// Decides for every block who takes part, and adds up what they contribute.
+pub(crate) fn decide(
+    gathered: Gathered,
+    layout: &Layout,
+    accounts: &Accounts,
+    exhausted: Exhausted,
+) -> Result<Decided, RoundError> {
+    let prices = accounts.budgets().iter().map(|budget| layout.prices(budget)).collect::<Result<Vec<_>, _>>()?;
+    gathered
+        .blocks
+        .into_par_iter()
+        .enumerate()
+        .map(|(number, block)| decide_block(number, block, layout, accounts, &prices, exhausted))
+        .try_reduce(|| Decided::nothing(layout), |a, b| Ok(a.merge(b)))
+}
+
+fn decide_block(
+    number: usize,
+    mut block: Block,
+    layout: &Layout,
+    accounts: &Accounts,
+    prices: &[Prices],
+    exhausted: Exhausted,
+) -> Result<Decided, RoundError> {
+    block.compact();
+    let Block { mut entries, present, .. } = block;
+    let (before, tiers) = (accounts.shares(number)?, accounts.tiers(number));
+    let people = before.len();
+    let prices_of = |person: usize| &prices[tiers.map_or(0, |tiers| usize::from(tiers[person]))];
+    let mut costs = vec![Fine::default(); people];
+    if let Some((coordinate, one)) = layout.active {
+        // Everybody in the table counts, and pays for it, also without a selected row.
+        let coordinate = u16::try_from(coordinate).unwrap_or(u16::MAX);
+        let here = (0..=u16::MAX).take(people).filter(|&person| is_set(&present, usize::from(person)));
+        entries.extend(here.map(|person| Entry { person, coordinate, value: one }));
+        entries.sort_unstable_by_key(|entry| (entry.person, entry.coordinate));
+    }
+    for entries in entries.chunk_by_mut(|a, b| a.person == b.person) {
+        let person = usize::from(entries[0].person);
+        costs[person] = layout.contribute(entries, prices_of(person));
+    }
+    let mut shares = before.to_vec();
+    match (accounts.settings().mode, exhausted) {
+        (Mode::Individual, Exhausted::LeftOut) => {
+            let costs: Vec<u32> = costs.iter().map(|cost| cost.share()).collect();
+            let mut active = vec![0; people.div_ceil(64)];
+            admit_round(&mut shares, &costs, &mut active);
+            entries.retain(|entry| is_set(&active, usize::from(entry.person)));
+        }
+        (Mode::Individual, Exhausted::ScaledDown) => {
+            let costs: Vec<f64> = costs.iter().map(|cost| cost.to_f64_up()).collect();
+            let mut factors = vec![0.0; people];
+            Clipping::of_shares().round(&mut shares, &costs, &mut factors);
+            for entry in &mut entries {
+                entry.value = scaled_down(entry.value, factors[usize::from(entry.person)]);
+            }
+        }
+        // Everybody was admitted at once, at the public worst case.
+        (Mode::WorstCase, _) => {}
+    }
+    let mut totals = vec![0i64; layout.coordinates()];
+    for entry in &entries {
+        let total = &mut totals[usize::from(entry.coordinate)];
+        *total = total.saturating_add(entry.value);
+    }
+    let shares = if shares == before { Vec::new() } else { vec![(number, shares)] };
+    Ok(Decided { totals: Secret::new(totals), shares })
+}
+
+fn is_set(mask: &[u64], i: usize) -> bool {
+    mask[i / 64] >> (i % 64) & 1 == 1
+}
+
+/// A contribution times a factor up to 1, toward zero: never larger than the real product.
+fn scaled_down(value: i64, factor: f64) -> i64 {
+    if factor >= 1.0 {
+        return value;
+    }
+    // ROUNDING: toward zero. Contributions are below 2⁵³, so the cast is exact.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "below 2^53")]
+    let magnitude = mul_down(value.unsigned_abs() as f64, factor.max(0.0)) as i64;
+    magnitude * value.signum()
+}
