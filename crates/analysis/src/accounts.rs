@@ -309,15 +309,15 @@ impl Accounts {
         if bytes.len() < 3 * PAGE || [0, 1].iter().all(|page| !bytes[page * PAGE..].starts_with(MAGIC)) {
             return Err(damaged("this is not a file of accounts"));
         }
-        for page in [0, 1] {
-            let found = read_u32(bytes, page * PAGE + 8);
-            if bytes[page * PAGE..].starts_with(MAGIC) && found != VERSION {
-                return Err(AccountsError::Version { path, found });
-            }
-        }
         let commits = [0, 1].into_iter().filter_map(|page| Commit::read(&bytes[page * PAGE..][..PAGE]));
-        let commit =
-            commits.max_by_key(|commit| commit.generation).ok_or_else(|| damaged("no commit record is whole"))?;
+        let Some(commit) = commits.max_by_key(|commit| commit.generation) else {
+            let other =
+                |&page: &usize| bytes[page * PAGE..].starts_with(MAGIC) && read_u32(bytes, page * PAGE + 8) != VERSION;
+            return Err(match [0, 1].into_iter().find(other) {
+                Some(page) => AccountsError::Version { found: read_u32(bytes, page * PAGE + 8), path },
+                None => damaged("no commit record is whole"),
+            });
+        };
         let stored = Stored::read(&bytes[2 * PAGE..3 * PAGE]).ok_or_else(|| damaged("the settings are not whole"))?;
         let places = Places::new(stored.people, stored.settings.tiers.len() > 1);
         if bytes.len() != places.end() {

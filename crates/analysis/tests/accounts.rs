@@ -1,0 +1,240 @@
+//! Accounts in a file: they last, they are locked, and no crash leaves half a round or an under-charged person.
+
+mod common;
+
+use common::{ask_plainly, ask_with, layout, query, settings, share, sum, table};
+use paygo_accounting::individual::FULL;
+use paygo_analysis::{Accounts, AccountsError, Layout, Manner, Mode, RoundError, Settings, Table, open_accounts};
+use std::path::{Path, PathBuf};
+
+/// More people than one block holds.
+const MANY: i64 = 70_000;
+
+fn people(n: i64) -> Table {
+    let rows: Vec<(i64, f64, &str)> = (0..n).map(|id| (id, 10.0, "x")).collect();
+    table(&rows)
+}
+
+/// Everybody pays a hundredth of their budget.
+fn hundredth() -> Layout {
+    layout(vec![query(sum(0.0, 10.0), 50.0)])
+}
+
+const BUDGET: &str = "rho=2";
+
+fn open(path: &Path, table: &Table) -> Accounts {
+    open_accounts(Some(path), table, &settings(BUDGET), &|_| ()).expect("accounts")
+}
+
+fn reopened(path: &Path) -> Result<Accounts, AccountsError> {
+    Accounts::open(path, Some(&settings(BUDGET)))
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("people.accounts")
+    }
+}
+
+#[test]
+fn charges_outlive_the_process_that_made_them() {
+    let (folder, table) = (Folder::new(), people(MANY));
+    let path = folder.file();
+    for round in 1..=3u32 {
+        let mut accounts = open(&path, &table);
+        ask_plainly(&table, &hundredth(), &mut accounts);
+        drop(accounts);
+        let accounts = reopened(&path).expect("accounts");
+        assert_eq!(accounts.rounds(), u64::from(round));
+        for id in ["0", "69999", "33333"] {
+            assert_eq!(share(&accounts, id), FULL / 100 * round);
+        }
+        assert!(accounts.disclose("70000").expect("whole").is_none());
+    }
+}
+
+#[test]
+fn one_process_at_a_time() {
+    let (folder, table) = (Folder::new(), people(10));
+    let accounts = open(&folder.file(), &table);
+    assert!(matches!(reopened(&folder.file()), Err(AccountsError::Locked(_))));
+    drop(accounts);
+    assert!(reopened(&folder.file()).is_ok());
+}
+
+#[test]
+fn settings_cannot_change() {
+    let (folder, table) = (Folder::new(), people(10));
+    drop(open(&folder.file(), &table));
+    let tries: [(Settings, &str); 3] = [
+        (settings("rho=3"), "the budget is rho=2, and rho=3 was asked for"),
+        (
+            Settings { mode: Mode::WorstCase, ..settings(BUDGET) },
+            "the mode is individual, and worst-case was asked for",
+        ),
+        (
+            Settings { person: "user".into(), ..settings(BUDGET) },
+            "the person column is `person`, and `user` was asked for",
+        ),
+    ];
+    for (settings, said) in tries {
+        let error = Accounts::open(&folder.file(), Some(&settings)).expect_err("changed").to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    // The same number written otherwise is the same budget.
+    assert!(Accounts::open(&folder.file(), Some(&settings("rho=2.00"))).is_ok());
+}
+
+#[test]
+fn another_dataset_is_noticed_and_newcomers_are_enrolled_when_said_so() {
+    let (folder, ten) = (Folder::new(), people(10));
+    let mut accounts = open(&folder.file(), &ten);
+    ask_plainly(&ten, &hundredth(), &mut accounts);
+    for other in [people(11), people(9), table(&[(77, 1.0, "x")])] {
+        let error = ask_with(&other, &hundredth(), &mut accounts, Manner::default()).expect_err("others");
+        assert!(matches!(error, RoundError::OtherPeople), "{error}");
+    }
+    assert_eq!(accounts.rounds(), 1);
+    let changed = Manner { people_changed: true, ..Manner::default() };
+    ask_with(&people(12), &hundredth(), &mut accounts, changed).expect("answers");
+    ask_with(&people(9), &hundredth(), &mut accounts, changed).expect("answers");
+    drop(accounts);
+    let accounts = reopened(&folder.file()).expect("accounts");
+    // The first nine were always there, the tenth left, the last two joined for one round.
+    for (id, rounds) in [("0", 3), ("8", 3), ("9", 2), ("10", 1), ("11", 1)] {
+        assert_eq!(share(&accounts, id), FULL / 100 * rounds, "{id}");
+    }
+    assert_eq!(accounts.rounds(), 3);
+    assert!(matches!(reopened(&folder.file()), Err(AccountsError::Locked(_))), "the lock goes with the new file");
+}
+
+/// The bytes of the file before and after a round, and where they differ: blocks first, commit records last.
+fn one_round(path: &Path) -> (Vec<u8>, Vec<u8>) {
+    let table = people(MANY);
+    let mut accounts = open(path, &table);
+    ask_plainly(&table, &hundredth(), &mut accounts);
+    let before = std::fs::read(path).expect("bytes");
+    ask_plainly(&table, &hundredth(), &mut accounts);
+    let after = std::fs::read(path).expect("bytes");
+    (before, after)
+}
+
+const PAGE: usize = 4096;
+
+fn pages_that_differ(a: &[u8], b: &[u8]) -> Vec<usize> {
+    assert_eq!(a.len(), b.len());
+    (0..a.len() / PAGE).filter(|page| a[page * PAGE..][..PAGE] != b[page * PAGE..][..PAGE]).collect()
+}
+
+#[test]
+fn a_crash_at_any_moment_leaves_a_whole_round() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let (before, after) = one_round(&path);
+    let changed = pages_that_differ(&before, &after);
+    let (commits, blocks): (Vec<usize>, Vec<usize>) = changed.iter().partition(|&&page| page < 2);
+    assert!(commits.len() == 1 && blocks.len() > 60, "{commits:?} {blocks:?}");
+    let check = |bytes: &[u8], rounds: u32| {
+        std::fs::write(&path, bytes).expect("written");
+        let accounts = reopened(&path).expect("accounts");
+        assert_eq!(accounts.rounds(), u64::from(rounds));
+        for id in ["0", "1", "69999", "35000", "12345"] {
+            assert_eq!(share(&accounts, id), FULL / 100 * rounds);
+        }
+    };
+    let copy =
+        |bytes: &mut [u8], page: usize| bytes[page * PAGE..][..PAGE].copy_from_slice(&after[page * PAGE..][..PAGE]);
+    // Some of the pages of the blocks reached the disk, in any order, the last one torn; the commit record did not.
+    for seed in 0..20u64 {
+        let mut bytes = before.clone();
+        for (i, &page) in blocks.iter().enumerate() {
+            let chosen =
+                (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed.wrapping_mul(0xbf58_476d_1ce4_e5b9));
+            if (chosen ^ chosen >> 31).count_ones().is_multiple_of(2) {
+                copy(&mut bytes, page);
+            }
+        }
+        let torn = blocks[usize::try_from(seed).expect("small") * blocks.len() / 20];
+        bytes[torn * PAGE..][..100].copy_from_slice(&after[torn * PAGE..][..100]);
+        check(&bytes, 1);
+    }
+    // All blocks, and a torn commit record: the round before. With the whole record: the round.
+    let mut bytes = before.clone();
+    blocks.iter().for_each(|&page| copy(&mut bytes, page));
+    check(&bytes, 1);
+    for torn in [9, 13, 20, 30, 47] {
+        let mut bytes = bytes.clone();
+        bytes[commits[0] * PAGE..][..torn].copy_from_slice(&after[commits[0] * PAGE..][..torn]);
+        bytes[commits[0] * PAGE + torn..][..PAGE - torn].fill(0xee);
+        check(&bytes, 1);
+    }
+    copy(&mut bytes, commits[0]);
+    assert_eq!(bytes, after);
+    check(&bytes, 2);
+    // A crashed round is simply done again.
+    let mut bytes = before;
+    blocks.iter().for_each(|&page| copy(&mut bytes, page));
+    std::fs::write(&path, &bytes).expect("written");
+    let table = people(MANY);
+    ask_plainly(&table, &hundredth(), &mut open(&path, &table));
+    assert_eq!(share(&reopened(&path).expect("accounts"), "7"), FULL / 100 * 2);
+}
+
+#[test]
+fn damage_is_noticed() {
+    let folder = Folder::new();
+    let path = folder.file();
+    let (before, after) = one_round(&path);
+    let table = people(MANY);
+    let damaged = |bytes: &[u8], said: &str| {
+        std::fs::write(&path, bytes).expect("written");
+        let error = match reopened(&path) {
+            Err(error) => error.to_string(),
+            Ok(mut accounts) => {
+                let error =
+                    ask_with(&table, &hundredth(), &mut accounts, Manner::default()).expect_err(said).to_string();
+                drop(accounts);
+                error
+            }
+        };
+        assert!(error.contains(said), "{error}, expected {said}");
+    };
+    damaged(b"person,amount\n1,2\n", "not a file of accounts");
+    damaged(&after[..after.len() - PAGE], "shorter or longer");
+    damaged(&[&after[..], &[0; PAGE]].concat(), "shorter or longer");
+    // A bit of somebody's share, of the settings, of both commit records.
+    let blocks: Vec<usize> = pages_that_differ(&before, &after).into_iter().filter(|&page| page > 2).collect();
+    let flipped = |at: &[usize]| {
+        let mut bytes = after.clone();
+        at.iter().for_each(|&at| bytes[at] ^= 0x10);
+        bytes
+    };
+    damaged(&flipped(&[(blocks[1]) * PAGE + 77]), "a block is not whole");
+    damaged(&flipped(&[2 * PAGE + 40]), "the settings are not whole");
+    damaged(&flipped(&[20, PAGE + 20]), "no commit record is whole");
+    damaged(&flipped(&[0, PAGE]), "not a file of accounts");
+    // A disk that lost a block, or brought an old one back, after it said that all was written.
+    let mut lost = after.clone();
+    lost[blocks[0] * PAGE..][..PAGE].copy_from_slice(&before[blocks[0] * PAGE..][..PAGE]);
+    damaged(&lost, "a block is older than the last round");
+    // Another version.
+    let mut newer = after.clone();
+    newer[8] = 9;
+    newer[PAGE + 8] = 9;
+    damaged(&newer, "format 9; this program reads format 1");
+}
+
+#[test]
+fn accounts_that_are_there_are_never_overwritten() {
+    let (folder, table) = (Folder::new(), people(3));
+    std::fs::write(folder.file(), "precious").expect("written");
+    let error = open_accounts(Some(&folder.file()), &table, &settings(BUDGET), &|_| ()).expect_err("not accounts");
+    assert!(error.to_string().contains("not a file of accounts"), "{error}");
+    assert_eq!(std::fs::read(folder.file()).expect("there"), b"precious");
+}
