@@ -9,6 +9,7 @@ mod demo;
 mod filter;
 mod odometer;
 mod output;
+mod query;
 mod reproduce;
 mod schedule;
 mod selftest;
@@ -41,6 +42,8 @@ enum Command {
     Filter(filter::Arguments),
     /// How much has been spent? Mechanisms in, readings out, one JSON line each.
     Odometer(odometer::Arguments),
+    /// Private statistics on a table of people, with a budget for each person.
+    Query(Box<query::Arguments>),
     /// Adversaries against filters and odometers, with exact or Monte-Carlo verdicts.
     Audit(audit::Arguments),
     /// Tables and figures of the five papers, theirs beside ours.
@@ -59,6 +62,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Schedule(arguments) => schedule::run(&arguments),
         Command::Filter(arguments) => filter::run(&arguments),
         Command::Odometer(arguments) => odometer::run(&arguments),
+        Command::Query(arguments) => query::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Selftest(arguments) => selftest::run(&arguments),

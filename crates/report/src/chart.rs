@@ -53,7 +53,7 @@ pub struct LineChart {
 }
 
 /// Colours that stay apart for most eyes (Okabe and Ito), in print and on a screen.
-const COLORS: [RGBColor; 9] = [
+pub(crate) const COLORS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),

@@ -3,7 +3,9 @@
 //! Everything is self-contained: no script, no style sheet, no font and no picture from anywhere else.
 
 mod chart;
+mod intervals;
 mod page;
 
 pub use chart::{FigureError, LineChart, Series};
+pub use intervals::IntervalChart;
 pub use page::{Block, Page, Table};

@@ -1,0 +1,69 @@
+//! `paygo query account`: one person's own account.
+
+use super::super::output::{json_amount, json_number, print, print_json, shown_amount, shown_up};
+use clap::Args;
+use paygo_accounting::individual::FULL;
+use paygo_accounting::individual::odometer::reading_of_rho;
+use paygo_accounting::odometer::VilleMixture;
+use paygo_accounting::params::{Delta, Epsilon};
+use paygo_accounting::prior::Prior;
+use paygo_accounting::secret::Secret;
+use paygo_analysis::{Accounts, Allowance};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The accounts
+    #[arg(long, value_name = "FILE")]
+    accounts: PathBuf,
+    /// Whose account, as the id stands in the table
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    person: String,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let accounts = Accounts::open(&arguments.accounts, None)?;
+    let column = accounts.settings().person.clone();
+    let Some(account) = accounts.disclose(&arguments.person)? else {
+        anyhow::bail!("no account for `{column}` = {}", arguments.person)
+    };
+    // For the person it is about, who asked for it: said below.
+    let account = account.expose();
+    let limit = account.tier.budget.budget()?.limit();
+    let percent = 100.0 * f64::from(account.share) / f64::from(FULL);
+    let delta = match &account.tier.budget {
+        Allowance::EpsilonDelta { delta, .. } => Delta::new(delta.parse()?)?,
+        Allowance::Rho(_) => Delta::new(1e-6)?,
+    };
+    let boundary = VilleMixture::new(delta, Prior::for_budget(Epsilon::new(1.0)?, delta))?;
+    let reading = reading_of_rho(&boundary, Secret::new(account.spent)).expose().get();
+    let whom = format!("for disclosure to {column} {} only: it depends on their own rows", arguments.person);
+    if arguments.json {
+        print_json(&json!({
+            "for": whom,
+            "person": arguments.person,
+            "budget": account.tier.budget.to_string(),
+            "spent": {"rho": json_amount(account.spent, true), "share": f64::from(account.share) / f64::from(FULL)},
+            "remaining": {"rho": json_amount(limit.minus(account.spent), false)},
+            "reading": {"epsilon": json_number(reading), "delta": json_number(delta.get())},
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&format!(
+        "{whom}\nbudget {}: rho {}\nspent rho {} ({} %), {} remains\nodometer: with probability 1 - {}, what was released tells \
+         less than epsilon {} about them",
+        account.tier.budget,
+        shown_amount(limit, false),
+        shown_amount(account.spent, true),
+        shown_up(percent),
+        shown_amount(limit.minus(account.spent), false),
+        delta.get(),
+        shown_up(reading),
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}

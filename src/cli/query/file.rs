@@ -1,0 +1,172 @@
+//! Questions in a file, and how a question becomes a query.
+
+use anyhow::Context;
+use clap::ValueEnum;
+use paygo_analysis::{
+    Allowance, Bins, Clip, ClipNorm, Edges, Mode, NoiseStd, Probability, Query, Settings, Statistic, Tier,
+};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A file of questions.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct QueryFile {
+    pub(super) person: Option<String>,
+    #[serde(default, deserialize_with = "allowance")]
+    pub(super) budget: Option<Allowance>,
+    pub(super) mode: Option<Mode>,
+    pub(super) accounts: Option<PathBuf>,
+    pub(super) tiers: Option<Tiers>,
+    #[serde(default)]
+    pub(super) queries: Vec<QuerySpec>,
+}
+
+/// Budgets by the value of a column.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tiers {
+    column: String,
+    budgets: BTreeMap<String, String>,
+}
+
+/// One question as it is written.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct QuerySpec {
+    pub(super) name: Option<String>,
+    pub(super) count: Option<Counted>,
+    pub(super) sum: Option<String>,
+    pub(super) mean: Option<String>,
+    pub(super) histogram: Option<String>,
+    pub(super) quantile: Option<String>,
+    pub(super) clip: Option<String>,
+    pub(super) clip_norm: Option<f64>,
+    pub(super) categories: Option<Vec<String>>,
+    pub(super) grid: Option<String>,
+    pub(super) at: Option<Vec<f64>>,
+    #[serde(rename = "where")]
+    pub(super) condition: Option<String>,
+    pub(super) noise_std: Option<f64>,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Counted {
+    /// People with a selected row
+    People,
+    /// Selected rows
+    Rows,
+}
+
+fn allowance<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Allowance>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+impl QueryFile {
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let file: Self = toml::from_str(&text).with_context(|| path.display().to_string())?;
+        anyhow::ensure!(!file.queries.is_empty(), "{}: no [[queries]]", path.display());
+        Ok(file)
+    }
+}
+
+impl Tiers {
+    pub(super) fn settings(&self, person: &str, mode: Mode) -> anyhow::Result<Settings> {
+        let tier = |(name, budget): (&String, &String)| {
+            let budget = budget.parse().map_err(anyhow::Error::msg).with_context(|| format!("tier `{name}`"))?;
+            anyhow::Ok(Tier { name: name.clone(), budget })
+        };
+        let tiers: Vec<Tier> = self.budgets.iter().map(tier).collect::<anyhow::Result<_>>()?;
+        anyhow::ensure!((1..=256).contains(&tiers.len()), "{} tiers; expected 1 to 256", tiers.len());
+        Ok(Settings { person: person.to_owned(), mode, tier_column: Some(self.column.clone()), tiers })
+    }
+}
+
+impl QuerySpec {
+    /// The query, every part of the question used and none missing.
+    pub(super) fn query(&self) -> anyhow::Result<Query> {
+        let asked: Vec<&str> = [
+            ("count", self.count.is_some()),
+            ("sum", self.sum.is_some()),
+            ("mean", self.mean.is_some()),
+            ("histogram", self.histogram.is_some()),
+            ("quantile", self.quantile.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(word, given)| given.then_some(word))
+        .collect();
+        let [word] = asked[..] else {
+            anyhow::bail!(
+                "{}; expected one of count, sum, mean, histogram, quantile",
+                if asked.is_empty() { "nothing is asked".to_owned() } else { format!("{} at once", asked.join(", ")) }
+            )
+        };
+        let name = self.name.clone().unwrap_or_else(|| self.usual_name(word));
+        self.build(word, &name).with_context(|| format!("query `{name}`"))
+    }
+
+    fn build(&self, word: &str, name: &str) -> anyhow::Result<Query> {
+        let rows = self.count == Some(Counted::Rows);
+        let binned = self.histogram.is_some() || self.quantile.is_some();
+        for (given, option, fits) in [
+            (self.clip.is_some(), "clip", rows || self.sum.is_some() || self.mean.is_some()),
+            (self.clip_norm.is_some(), "clip_norm", binned),
+            (self.categories.is_some(), "categories", self.histogram.is_some()),
+            (self.grid.is_some(), "grid", binned),
+            (self.at.is_some(), "at", self.quantile.is_some()),
+        ] {
+            anyhow::ensure!(!given || fits, "{option} does not go with {word}");
+        }
+        let clip = || -> anyhow::Result<Clip> {
+            let clip = self.clip.as_ref().with_context(|| format!("{word} needs clip = LOW..HIGH"))?;
+            Ok(clip.parse()?)
+        };
+        let norm = || ClipNorm::new(self.clip_norm.unwrap_or(1.0));
+        let grid = || -> anyhow::Result<Edges> {
+            let grid = self.grid.as_ref().with_context(|| format!("{word} needs grid = LOW..HIGH:BINS"))?;
+            Ok(grid.parse()?)
+        };
+        let statistic = match (&self.sum, &self.mean, &self.histogram, &self.quantile) {
+            (Some(column), _, _, _) => Statistic::Sum(column.clone(), clip()?),
+            (_, Some(column), _, _) => Statistic::Mean(column.clone(), clip()?),
+            (_, _, Some(column), _) => {
+                let bins = match (&self.categories, &self.grid) {
+                    (Some(categories), None) => Bins::Categories(categories.clone()),
+                    (None, Some(_)) => Bins::Edges(grid()?),
+                    (_, _) => anyhow::bail!("histogram needs categories, or grid = LOW..HIGH:BINS"),
+                };
+                Statistic::Histogram(column.clone(), bins, norm()?)
+            }
+            (_, _, _, Some(column)) => {
+                let at = self.at.clone().unwrap_or_else(|| vec![0.5]);
+                let at = at.into_iter().map(Probability::new).collect::<Result<_, _>>()?;
+                Statistic::Quantile(column.clone(), grid()?, norm()?, at)
+            }
+            (None, None, None, None) if rows => {
+                let clip = clip()?;
+                let most = clip.high();
+                let whole = clip.low() == 0.0 && most.fract() == 0.0 && most <= f64::from(u32::MAX);
+                anyhow::ensure!(whole, "clip = {}..{most} is no number of rows; expected 0..N", clip.low());
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
+                Statistic::Rows(most as u32)
+            }
+            (None, None, None, None) => Statistic::People,
+        };
+        let noise_std = self.noise_std.context("give noise_std, the standard deviation of the noise")?;
+        Ok(Query::new(name, statistic, self.condition.as_deref(), NoiseStd::new(noise_std)?)?)
+    }
+
+    /// `sum amount where day = 1`
+    fn usual_name(&self, word: &str) -> String {
+        let column = [&self.sum, &self.mean, &self.histogram, &self.quantile].into_iter().flatten().next();
+        let rows = if self.count == Some(Counted::Rows) { " rows" } else { "" };
+        let column = column.map(|column| format!(" {column}")).unwrap_or_default();
+        let condition = self.condition.as_ref().map(|condition| format!(" where {condition}")).unwrap_or_default();
+        format!("{word}{rows}{column}{condition}")
+    }
+}

@@ -1,0 +1,302 @@
+//! `paygo query`: private statistics on a table of people, with a budget for each person.
+
+mod account;
+mod file;
+mod report;
+
+use super::arguments::Decimal;
+use super::output::{print, print_json, table};
+use anyhow::Context;
+use clap::{Args, Subcommand, ValueEnum};
+use file::{QueryFile, QuerySpec};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use paygo_analysis::{
+    Allowance, Answers, Exhausted, Layout, Manner, Mode, NoiseStd, Probability, RoundError, Settings, Table, ask,
+    open_accounts,
+};
+use paygo_noise::Source;
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "All rows of a person become one contribution, clipped as a whole; the noise is discrete Gaussian and does not depend on the data.\nEach person pays for what their own rows did. A person whose budget does not cover a question is left out of it; who, and how\nmany, is secret. With --accounts the spending is kept from run to run; the charge is on disk before the noise is drawn.\nExit 0: answered, 1: refused (--mode worst-case only), 2: something was wrong, and nothing was charged.\n\nExamples:\n  paygo query sales.csv --person customer --budget epsilon=1,delta=1e-6 --sum amount --clip 0..100 --noise-std 500\n  paygo query sales.parquet --person customer --budget epsilon=1,delta=1e-6 --accounts sales.accounts \\\n      --count --where \"country = 'DE' and age >= 18\" --noise-std 20\n  paygo query sales/ --queries examples/queries.toml --json\n  paygo query account --accounts sales.accounts --person 4711\ndocs/individual.md says what each question computes and what is promised."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// CSV or Parquet files, or folders of them: one table
+    #[arg(required = true, value_name = "TABLE")]
+    tables: Vec<PathBuf>,
+    /// The column that says whose row it is: the privacy unit
+    #[arg(long, value_name = "COLUMN")]
+    person: Option<String>,
+    /// What each person may spend: epsilon=NUMBER,delta=NUMBER or rho=NUMBER
+    #[arg(long, value_name = "BUDGET")]
+    budget: Option<Allowance>,
+    /// Where the accounts are kept; made when they are not there
+    #[arg(long, value_name = "FILE")]
+    accounts: Option<PathBuf>,
+    /// Several questions, answered together as one vector
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "question")]
+    queries: Option<PathBuf>,
+    #[command(flatten)]
+    question: Question,
+    /// How people are charged [default: individual]
+    #[arg(long, value_enum)]
+    mode: Option<ModeArgument>,
+    /// What happens to people whose budget does not cover the question
+    #[arg(long, value_enum, default_value_t = ExhaustedArgument::LeftOut)]
+    exhausted: ExhaustedArgument,
+    /// Release how many people took part, with this noise; everybody in the table is charged for it
+    #[arg(long, value_name = "NOISE_STD", allow_hyphen_values = true)]
+    active_count: Option<Decimal>,
+    /// People have joined or left the table since the accounts were made; who joined gets an account
+    #[arg(long)]
+    people_changed: bool,
+    /// With what probability the truth about those who took part lies in an interval
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.95", allow_hyphen_values = true)]
+    confidence: Decimal,
+    /// Write a page with the answers and their intervals
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// One person's own account, for disclosure to that person.
+    Account(account::Arguments),
+}
+
+/// One question on the command line.
+#[derive(Args)]
+#[group(id = "question", multiple = true)]
+struct Question {
+    /// How many people have a selected row; `--count rows`: how many rows, at most --clip 0..N for each person
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "people")]
+    count: Option<file::Counted>,
+    /// The sum of a column; each person's total is clamped to --clip
+    #[arg(long, value_name = "COLUMN")]
+    sum: Option<String>,
+    /// The mean over people of each person's own mean of a column, clamped to --clip
+    #[arg(long, value_name = "COLUMN")]
+    mean: Option<String>,
+    /// Rows for each of --categories, or in each bin of --grid
+    #[arg(long, value_name = "COLUMN")]
+    histogram: Option<String>,
+    /// The values below which the fractions --at of a column lie, to the bins of --grid
+    #[arg(long, value_name = "COLUMN")]
+    quantile: Option<String>,
+    /// The range of one person's contribution, such as 0..100
+    #[arg(long, value_name = "LOW..HIGH", allow_hyphen_values = true)]
+    clip: Option<String>,
+    /// The largest ℓ2 norm of one person's row counts in a histogram or quantile [default: 1]
+    #[arg(long, value_name = "NORM", allow_hyphen_values = true)]
+    clip_norm: Option<Decimal>,
+    /// Public categories; rows of any other are not counted
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    categories: Option<Vec<String>>,
+    /// Public bins, such as 0..120:24; values beyond fall into the first or the last
+    #[arg(long, value_name = "LOW..HIGH:BINS", allow_hyphen_values = true)]
+    grid: Option<String>,
+    /// Which fractions a quantile is asked for [default: 0.5]
+    #[arg(long, value_name = "FRACTIONS", value_delimiter = ',', allow_hyphen_values = true)]
+    at: Option<Vec<Decimal>>,
+    /// Which rows count, such as "age >= 18 and region in ('North', 'South')"
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
+    /// The standard deviation of the noise, in the units of the answer
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
+    noise_std: Option<Decimal>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ModeArgument {
+    /// Each person for what their own rows did
+    Individual,
+    /// Everybody for the most exposed person imaginable; refuses when the budget is used up
+    WorstCase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ExhaustedArgument {
+    /// They are left out and pay nothing
+    LeftOut,
+    /// Their contribution is scaled down to what is left to them
+    ScaledDown,
+}
+
+impl Question {
+    /// As it would stand in a file; `None` when nothing was asked.
+    fn spec(&self) -> Option<QuerySpec> {
+        let number = |decimal: &Decimal| decimal.typed();
+        let spec = QuerySpec {
+            name: None,
+            count: self.count,
+            sum: self.sum.clone(),
+            mean: self.mean.clone(),
+            histogram: self.histogram.clone(),
+            quantile: self.quantile.clone(),
+            clip: self.clip.clone(),
+            clip_norm: self.clip_norm.as_ref().map(number),
+            categories: self.categories.clone(),
+            grid: self.grid.clone(),
+            at: self.at.as_ref().map(|at| at.iter().map(number).collect()),
+            condition: self.condition.clone(),
+            noise_std: self.noise_std.as_ref().map(number),
+        };
+        (spec != QuerySpec::default()).then_some(spec)
+    }
+}
+
+/// What is to be done, from the command line and the file.
+struct Asked {
+    settings: Settings,
+    accounts: Option<PathBuf>,
+    layout: Layout,
+    manner: Manner,
+}
+
+fn asked(arguments: &Arguments) -> anyhow::Result<Asked> {
+    let file = arguments.queries.as_ref().map(|path| QueryFile::read(path)).transpose()?.unwrap_or_default();
+    /// Said once, here or there.
+    fn once<T: Clone>(name: &str, here: Option<&T>, there: Option<&T>) -> anyhow::Result<Option<T>> {
+        anyhow::ensure!(here.is_none() || there.is_none(), "{name} is given on the command line and in the file");
+        Ok(here.or(there).cloned())
+    }
+    let person = once("person", arguments.person.as_ref(), file.person.as_ref())?;
+    let person = person.context("give --person COLUMN: the column that says whose row it is")?;
+    let budget = once("budget", arguments.budget.as_ref(), file.budget.as_ref())?;
+    let mode = arguments.mode.map(|mode| match mode {
+        ModeArgument::Individual => Mode::Individual,
+        ModeArgument::WorstCase => Mode::WorstCase,
+    });
+    let mode = once("mode", mode.as_ref(), file.mode.as_ref())?.unwrap_or(Mode::Individual);
+    let settings = match (&file.tiers, budget) {
+        (Some(_), Some(_)) => anyhow::bail!("give a budget, or tiers with budgets of their own"),
+        (Some(tiers), None) => tiers.settings(&person, mode)?,
+        (None, Some(budget)) => Settings::new(&person, mode, budget),
+        (None, None) => anyhow::bail!("give --budget\nhint: --budget epsilon=1,delta=1e-6"),
+    };
+    let noise = |decimal: &Decimal| NoiseStd::new(decimal.typed());
+    let active_count = arguments.active_count.as_ref().map(noise).transpose().context("active-count")?;
+    anyhow::ensure!(
+        active_count.is_none() || mode == Mode::Individual,
+        "--active-count goes with --mode individual: in the worst case everybody takes part"
+    );
+    let mut specs = file.queries;
+    specs.extend(arguments.question.spec());
+    anyhow::ensure!(
+        !specs.is_empty(),
+        "give a question: --count, --sum, --mean, --histogram or --quantile, or --queries FILE.toml"
+    );
+    let queries = specs.iter().map(QuerySpec::query).collect::<anyhow::Result<_>>()?;
+    let exhausted = match arguments.exhausted {
+        ExhaustedArgument::LeftOut => Exhausted::LeftOut,
+        ExhaustedArgument::ScaledDown => Exhausted::ScaledDown,
+    };
+    let confidence = Probability::new(arguments.confidence.typed()).context("confidence")?;
+    let manner = Manner { exhausted, people_changed: arguments.people_changed, confidence };
+    let accounts = once("accounts", arguments.accounts.as_ref(), file.accounts.as_ref())?;
+    Ok(Asked { settings, accounts, layout: Layout::new(queries, active_count)?, manner })
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(Command::Account(arguments)) = &arguments.command {
+        return account::run(arguments);
+    }
+    let asked = asked(arguments)?;
+    let table = Table::open(&arguments.tables)?;
+    // How much is left to read is shown as a share: how many rows there are is nobody's business.
+    let bar = |what: &str| -> anyhow::Result<ProgressBar> {
+        let bar = ProgressBar::with_draw_target(Some(table.size()), ProgressDrawTarget::stderr_with_hz(10));
+        bar.set_style(ProgressStyle::with_template("{msg:18} [{bar:40}] {percent}% {elapsed}")?);
+        bar.set_message(what.to_owned());
+        Ok(bar)
+    };
+    let opening = bar("finding people")?;
+    let mut accounts =
+        open_accounts(asked.accounts.as_deref(), &table, &asked.settings, &|size| opening.inc(size))?;
+    opening.finish_and_clear();
+    let mut source = Source::from_operating_system()?;
+    let reading = bar("reading rows")?;
+    let outcome =
+        ask(&table, &asked.layout, &mut accounts, asked.manner, &mut source, &|size| reading.inc(size));
+    reading.finish_and_clear();
+    let answers = match outcome {
+        Ok(answers) => answers,
+        Err(refused @ RoundError::Refused) => {
+            if arguments.json {
+                print_json(&json!({"decision": "refuse", "reason": refused.to_string()}))?;
+            }
+            eprintln!("{refused}\nhint: more noise may fit; --mode individual, with accounts of its own, answers on");
+            return Ok(ExitCode::from(1));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(path) = &arguments.report {
+        let page = report::page(&answers, &asked, arguments.confidence.as_str())?;
+        std::fs::write(path, page.html()).with_context(|| path.display().to_string())?;
+    }
+    if arguments.json {
+        print_json(&report::json(&answers, &asked, arguments.confidence.typed()))?;
+    } else {
+        print(&table_of(&answers, arguments.confidence.as_str()))?;
+    }
+    eprintln!("{}", promise(&asked.settings));
+    eprintln!("{}", participation(&answers, asked.settings.mode));
+    match &asked.accounts {
+        Some(path) => eprintln!("accounts: {}", path.display()),
+        None => eprintln!("no --accounts: nothing is kept, and the next run starts with whole budgets"),
+    }
+    if let Some(path) = &arguments.report {
+        eprintln!("report: {}", path.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The answers for people.
+fn table_of(answers: &Answers, confidence: &str) -> String {
+    table(&["query", "answer", &report::interval_name(confidence), "noise"], report::rows(answers))
+}
+
+/// What is promised to whom.
+fn promise(settings: &Settings) -> String {
+    let how = match settings.mode {
+        Mode::Individual => "fully adaptive, individual filter in zCDP",
+        Mode::WorstCase => "fully adaptive, zCDP filter over the worst case",
+    };
+    let tiers: Vec<String> = settings
+        .tiers
+        .iter()
+        .map(|tier| {
+            let promise = match &tier.budget {
+                Allowance::EpsilonDelta { epsilon, delta } => format!("({epsilon}, {delta})-DP"),
+                Allowance::Rho(rho) => format!("{rho}-zCDP"),
+            };
+            if tier.name.is_empty() { promise } else { format!("{promise} in tier `{}`", tier.name) }
+        })
+        .collect();
+    format!("promise: {} for each `{}` under add-remove neighbors, {how}", tiers.join(", "), settings.person)
+}
+
+/// What is public about who took part.
+fn participation(answers: &Answers, mode: Mode) -> String {
+    let percent = super::output::shown_up(100.0 * answers.worst_case);
+    match (mode, answers.everyone) {
+        (Mode::WorstCase, _) => format!("spent {percent} % of the budget, the same for everybody"),
+        (Mode::Individual, true) => {
+            format!("everybody took part: even the worst case so far is {percent} % of a budget")
+        }
+        (Mode::Individual, false) => format!(
+            "people whose own budget is used up are left out; who, and how many, is secret (the worst case so far would be \
+             {percent} % of a budget)"
+        ),
+    }
+}
