@@ -1,4 +1,5 @@
-//! paygo's side of `bench/compare.py`: the same tasks, timed, as JSON Lines on standard output.
+//! paygo's side of `bench/compare.py`: the same tasks, timed, as JSON Lines on standard output. `people` and `people-exact` are
+//! tasks of their own, which are large.
 
 use paygo::accounting::account::{Question, least_epsilon, tightest};
 use paygo::accounting::calibrate::{Target, least_noise};
@@ -6,10 +7,13 @@ use paygo::accounting::convert::Conversion;
 use paygo::accounting::cost::Cost;
 use paygo::accounting::curve::Orders;
 use paygo::accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Gdp, Mixture, Pure, Rule, Zcdp};
+use paygo::accounting::individual::{PersonalBudget, Price, admit_round};
 use paygo::accounting::mechanism::{Mechanism, PoissonSampledGaussian, Single};
 use paygo::accounting::params::{Delta, Epsilon, Neighbors, NoiseMultiplier, Order, SamplingProbability};
 use paygo::accounting::prior::Prior;
 use paygo::accounting::privacy_loss;
+use paygo::numeric::Amount;
+use rayon::prelude::*;
 use std::error::Error;
 use std::time::Instant;
 
@@ -38,8 +42,18 @@ fn timed<T>(repeats: u32, mut task: impl FnMut() -> T) -> (f64, T) {
     (best, result)
 }
 
-#[expect(clippy::print_stdout, reason = "its output is its purpose")]
 fn main() -> Result<(), Box<dyn Error>> {
+    match std::env::args().nth(1).as_deref() {
+        None => plans().and_then(|()| filters()).and_then(|()| decisions()),
+        Some("people") => people(),
+        Some("people-exact") => exactness(),
+        Some(other) => Err(format!("no task is called {other}").into()),
+    }
+}
+
+/// Costs, conversions and calibration.
+#[expect(clippy::print_stdout, reason = "its output is its purpose")]
+fn plans() -> Result<(), Box<dyn Error>> {
     let delta = Delta::new(1e-5)?;
     let (seconds, row) =
         timed(200, || tightest(&cost(Q, 1.1).and_then(|c| Ok(c.repeat(STEPS)?)).expect("a plan"), delta));
@@ -92,8 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         found.value,
         found.price.get()
     );
-    filters()?;
-    decisions()
+    Ok(())
 }
 
 /// The adaptive sequence of `bench/compare.py`.
@@ -167,6 +180,91 @@ fn decisions() -> Result<(), Box<dyn Error>> {
             let scaled = seconds * until as f64 / steps as f64;
             println!(r#"{{"task": "decisions", "method": "{name}", "steps": {until}, "seconds": {scaled}}}"#);
         }
+    }
+    Ok(())
+}
+
+const PEOPLE: usize = 100_000_000;
+const THREADS: usize = 2;
+/// Columns are made in pieces of this many people.
+const PIECE: usize = 1 << 16;
+
+/// What a unit costs when a budget is this many: a zCDP budget of 1/2 against a variance of as many.
+fn price(budget: u64) -> Result<Price, Box<dyn Error>> {
+    let half = Amount::from_decimal_down("0.5").ok_or("a decimal")?;
+    Ok(Price::new(&PersonalBudget::zcdp(&Zcdp::with_limit(half, Amount::ZERO)?), budget, 1)?)
+}
+
+/// The made-up units of `bench/fused.c`, below 2²⁴.
+fn units(column: u64, person: usize) -> u64 {
+    let mut z = ((column << 32) + person as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z >> 40
+}
+
+fn fill(shares: &mut [u32], column: u64, price: &Price) {
+    shares.par_chunks_mut(PIECE).enumerate().for_each(|(piece, shares)| {
+        for (i, share) in (PIECE * piece..).zip(shares) {
+            *share = price.share(u128::from(units(column, i)));
+        }
+    });
+}
+
+fn pool() -> Result<rayon::ThreadPool, Box<dyn Error>> {
+    Ok(rayon::ThreadPoolBuilder::new().num_threads(THREADS).build()?)
+}
+
+/// One round over a column of people.
+#[expect(clippy::print_stdout, reason = "its output is its purpose")]
+fn people() -> Result<(), Box<dyn Error>> {
+    let (mut start, mut costs) = (vec![0; PEOPLE], vec![0; PEOPLE]);
+    let (mut spent, mut active) = (vec![0; PEOPLE], vec![0; PEOPLE.div_ceil(64)]);
+    let (whole, quarter) = (price(1 << 24)?, price(1 << 26)?);
+    let best = pool()?.install(|| {
+        fill(&mut start, 0, &whole);
+        fill(&mut costs, 1, &quarter);
+        let round = |_| {
+            spent.copy_from_slice(&start);
+            let start = Instant::now();
+            admit_round(&mut spent, &costs, &mut active);
+            start.elapsed().as_secs_f64()
+        };
+        (0..7).map(round).fold(f64::INFINITY, f64::min)
+    });
+    println!(
+        r#"{{"task": "people", "method": "paygo `admit_round`", "numbers": "u32", "threads": {THREADS}, "seconds": {best:e}}}"#
+    );
+    Ok(())
+}
+
+/// The same column after many rounds, against exact sums.
+#[expect(clippy::print_stdout, reason = "its output is its purpose")]
+fn exactness() -> Result<(), Box<dyn Error>> {
+    for (rounds, budget) in [(2, 1u64 << 24), (100, 1 << 29)] {
+        let price = price(budget)?;
+        let (mut spent, mut costs, mut exact) = (vec![0; PEOPLE], vec![0; PEOPLE], vec![0u64; PEOPLE]);
+        let mut active = vec![0u64; PEOPLE.div_ceil(64)];
+        let (over, refused) = pool()?.install(|| {
+            let mut refused = 0;
+            for round in 0..rounds {
+                fill(&mut costs, round, &price);
+                admit_round(&mut spent, &costs, &mut active);
+                let tally = |(piece, exact): (usize, &mut [u64])| {
+                    let one = |(i, exact): (usize, &mut u64)| {
+                        let (sum, fits) = (*exact + units(round, i), active[i / 64] >> (i % 64) & 1 == 1);
+                        *exact = if fits { sum } else { *exact };
+                        usize::from(!fits && sum <= budget)
+                    };
+                    (PIECE * piece..).zip(exact).map(one).sum::<usize>()
+                };
+                refused += exact.par_chunks_mut(PIECE).enumerate().map(tally).sum::<usize>();
+            }
+            (exact.par_iter().filter(|&&sum| sum > budget).count(), refused)
+        });
+        println!(
+            r#"{{"task": "people-exact", "method": "paygo `admit_round`", "rounds": {rounds}, "over": {over}, "refused": {refused}}}"#
+        );
     }
     Ok(())
 }

@@ -41,6 +41,40 @@ fn printed_numbers_are_reproduced_or_named() {
     near("stitched odometer after 100 steps", 6.0825);
 }
 
+/// \[FZ\] Proposition 2.9: at the same guarantee, a person whose indicators are sparse takes part in as many more reports.
+#[test]
+fn sparse_streams_last_as_long_as_their_ones() {
+    let output = paygo(&["reproduce", "feldman-zrnic", "--json"]);
+    assert!(output.status.success());
+    let studies: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = studies[0]["rows"].as_array().expect("rows");
+    // Both columns of a row: the paper's rule and ours.
+    let reports = |what: &str| {
+        let what = format!("Prop. 2.9: {what}");
+        let row = rows.iter().find(|row| row["what"] == what.as_str()).unwrap_or_else(|| panic!("{what}"));
+        ["literal", "sound"].map(|column| row[column].as_f64().expect("a number"))
+    };
+    // (1, 1e-6) is 0.0243-zCDP by the exact conversion, and 2·0.0243·50² = 121.6.
+    let worst_case = 121.0;
+    assert_eq!(reports("reports by worst-case accounting, noise 50, budget (1, 1e-6)"), [worst_case; 2]);
+    for (text, p) in [("0.5", 0.5), ("0.1", 0.1), ("0.01", 0.01)] {
+        let marks = ["the first of 10000 people is", "1 % of the people are", "half of the people are"].map(|who| {
+            let [literal, column] = reports(&format!("p = {text}, reports before {who} left out"));
+            assert_eq!(literal, column, "{text}: {who}");
+            column
+        });
+        let [first, hundredth, half] = marks;
+        assert!(worst_case <= first && first <= hundredth && hundredth <= half, "{text}: {marks:?}");
+        // The middle person's ones come at their rate; the least lucky of all is within four standard deviations of it.
+        let spread = (worst_case * (1.0 - p)).sqrt() / p;
+        assert!((worst_case / p..worst_case / p + spread).contains(&half), "{text}: {half}");
+        assert!(first >= worst_case / p - 4.0 * spread, "{text}: {first}");
+    }
+    let [stated, chance] = reports("chance that a report is off by more than noise·sqrt(2·ln(1/0.05))");
+    // 2·(1 − Φ(2.4477468)), and below what the proposition states.
+    assert!((chance - 0.014_375_26).abs() < 1e-6 && chance <= stated, "{chance}");
+}
+
 #[test]
 fn a_report_is_written_that_needs_nothing_else() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -7,6 +7,7 @@ mod calibrate;
 mod convert;
 mod demo;
 mod filter;
+mod made_up;
 mod odometer;
 mod output;
 mod query;

@@ -1,5 +1,7 @@
 //! A table of people who do not exist.
 
+use crate::cli::made_up::Generator;
+
 /// One person.
 pub(super) struct Person {
     pub(super) region: usize,
@@ -21,17 +23,4 @@ pub(super) fn table(people: usize) -> Vec<Person> {
         Person { region, income: i64::try_from(base + 900 * luck).unwrap_or(i64::MAX) }
     };
     (0..people).map(person).collect()
-}
-
-/// A small generator for made-up data; never for noise.
-struct Generator(u64);
-
-impl Generator {
-    fn below(&mut self, n: u64) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % n).unwrap_or(0)
-    }
 }

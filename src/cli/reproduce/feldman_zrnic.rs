@@ -1,6 +1,6 @@
-//! \[FZ\] Feldman and Zrnic: the ε of both tables, and Fig. 2's odometer.
+//! \[FZ\] Feldman and Zrnic: the ε of both tables, and Fig. 2's odometer; [`sparse_streams`] has Proposition 2.9.
 
-use super::{Figure, Row, Study, line};
+use super::{Figure, Row, Study, line, sparse_streams};
 use anyhow::Context;
 use paygo_accounting::convert::{Conversion, gaussian, zcdp};
 use paygo_accounting::cost::Cost;
@@ -104,17 +104,30 @@ pub(super) fn study() -> anyhow::Result<Study> {
             note: "every step restarts; the histogram over people needs the training run",
         });
     }
+    let (more, streams) = sparse_streams::rows_and_chart()?;
+    rows.extend(more);
     Ok(Study {
         key: "feldman-zrnic",
         title: "[FZ] Feldman and Zrnic: private gradient descent with individual filtering",
         about: "Both tables at delta = 1e-5: k steps of noise sigma are k/(2·sigma²)-zCDP, with and without filtering. Labels agree \
-                with the classic conversion, which the paper does not name.",
+                with the classic conversion, which the paper does not name. Then Proposition 2.9 where the paper's own example has \
+                it, on people who do not exist: one sparse indicator a day from each, and how many daily sums worst-case and \
+                individual accounting can report at the same guarantee.",
         rows,
-        figures: vec![Figure {
-            name: "odometer",
-            caption: "A record whose gradient is always clipped stops at its budget; one with a little less in each step is counted \
-                      a whole step each time, hence the odometer's 0.136 where 0.113 was spent.",
-            chart: odometer_chart()?,
-        }],
+        figures: vec![
+            Figure {
+                name: "odometer",
+                caption: "A record whose gradient is always clipped stops at its budget; one with a little less in each step is \
+                          counted a whole step each time, hence the odometer's 0.136 where 0.113 was spent.",
+                chart: odometer_chart()?,
+            },
+            Figure {
+                name: "sparse-streams",
+                caption: "Worst-case accounting stops for everybody at once, as if each person had a 1 every day. Individual \
+                          accounting goes on until a person's own ones have used up their budget, and at p = 0.01 nobody is near \
+                          that where the drawing ends. With real people these lines would be secret.",
+                chart: streams,
+            },
+        ],
     })
 }

@@ -3,6 +3,7 @@
 mod asoodeh;
 mod feldman_zrnic;
 mod lecuyer;
+mod sparse_streams;
 mod whitehouse;
 mod yu;
 
@@ -43,7 +44,7 @@ enum What {
     Whitehouse,
     /// [Y] Yu et al.: Figs. 1-3, Tables II and III
     Yu,
-    /// [FZ] Feldman and Zrnic: the epsilon of both tables, Fig. 2's odometer
+    /// [FZ] Feldman and Zrnic: the epsilon of both tables, Fig. 2's odometer, Proposition 2.9 on sparse streams
     FeldmanZrnic,
 }
 
