@@ -31,9 +31,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Start at [`accounting`]; `ARCHITECTURE.md` has the map, `docs/theory.md` the theorems.
+//! Tables of people, with a budget for each person, are in [`analysis`]. Start at [`accounting`]; `ARCHITECTURE.md` has the map, `docs/theory.md` the theorems.
 
 pub use paygo_accounting as accounting;
+pub use paygo_analysis as analysis;
 pub use paygo_noise as noise;
 pub use paygo_numeric as numeric;
 

@@ -39,7 +39,7 @@ pub(crate) const BLOCK: usize = 1 << 16;
 const MAGIC: &[u8; 8] = b"paygoacc";
 const VERSION: u32 = 1;
 /// Keys that one entry of the directory is for, about.
-const PER_BUCKET: usize = 8;
+const PER_BUCKET: usize = 2;
 
 #[cfg(target_endian = "big")]
 compile_error!("accounts are mapped as they are on disk, little-endian");
@@ -499,14 +499,22 @@ impl Accounts {
         cast_slice(&self.map.bytes()[self.places.keys..][..self.places.people * size_of::<Key>()])
     }
 
+    fn directory(&self) -> &[u32] {
+        cast_slice(&self.map.bytes()[self.places.directory..][..((1 << self.places.bits) + 1) * size_of::<u32>()])
+    }
+
     /// The place of a person.
     pub(crate) fn find(&self, key: Key) -> Option<usize> {
-        let bytes = &self.map.bytes()[self.places.directory..][..((1 << self.places.bits) + 1) * size_of::<u32>()];
-        let directory: &[u32] = cast_slice(bytes);
-        let bucket = bucket(key, self.places.bits);
-        let range = directory[bucket] as usize..directory[bucket + 1] as usize;
-        let keys = self.keys().get(range.clone())?;
-        keys.iter().position(|&other| other == key).map(|i| range.start + i)
+        let (directory, bucket) = (self.directory(), bucket(key, self.places.bits));
+        find_from(self.keys(), directory[bucket] as usize, key)
+    }
+
+    /// The places of many people. Two passes, so that the memory is asked for many of them at once.
+    pub(crate) fn find_all(&self, keys: &[Key], found: &mut Vec<Option<usize>>) {
+        let (directory, all) = (self.directory(), self.keys());
+        let starts: Vec<u32> = keys.iter().map(|&key| directory[bucket(key, self.places.bits)]).collect();
+        found.clear();
+        found.extend(keys.iter().zip(starts).map(|(&key, start)| find_from(all, start as usize, key)));
     }
 
     /// What the people of a block have spent.
@@ -529,6 +537,15 @@ impl Accounts {
         let place = self.places.place(block, self.current[block].0) + PAGE + people * size_of::<u32>();
         self.places.tiers.then(|| &self.map.bytes()[place..][..people])
     }
+}
+
+/// The place of a key among sorted ones, from where its bucket begins.
+fn find_from(keys: &[Key], start: usize, key: Key) -> Option<usize> {
+    let mut place = start;
+    while *keys.get(place)? < key {
+        place += 1;
+    }
+    (keys[place] == key).then_some(place)
 }
 
 fn bucket(key: Key, bits: u32) -> usize {

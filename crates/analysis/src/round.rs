@@ -7,7 +7,7 @@
 use crate::accounts::{Accounts, AccountsError};
 use crate::condition::{NotComparable, is_text};
 use crate::layout::{BinOf, Entry, Layout, Part, Prices, Rule};
-use crate::person::{PersonError, Salt, check_type, for_each_key};
+use crate::person::{Key, PersonError, Salt, check_type, for_each_key};
 use crate::settings::{Mode, Settings, Tier};
 use crate::table::{Partition, Table, TableError};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -113,11 +113,11 @@ pub(crate) fn people(
     settings: &Settings,
     salt: &Salt,
     progress: Progress<'_>,
-) -> Result<Vec<(u128, u8)>, RoundError> {
+) -> Result<Vec<(Key, u8)>, RoundError> {
     let mut columns = vec![settings.person.clone()];
     columns.extend(settings.tier_column.clone());
     let of = |partition: &Partition| {
-        let mut found: Vec<(u128, u8)> = Vec::new();
+        let mut found: Vec<(Key, u8)> = Vec::new();
         partition.for_each_batch(&columns, |batch| {
             let tiers = settings.tier_column.as_ref().map(|column| tiers_of(&batch, column, &settings.tiers));
             let tiers = tiers.transpose()?;
@@ -134,13 +134,19 @@ pub(crate) fn people(
         progress(partition.size());
         Ok::<_, RoundError>(found)
     };
-    let merge = |mut a: Vec<_>, mut b: Vec<_>| {
-        a.append(&mut b);
-        a.sort(); // two sorted runs: this merges them
-        a.dedup();
-        Ok(a)
-    };
-    let found = table.partitions().par_iter().map(of).try_reduce(Vec::new, merge)?;
+    let partitions: Vec<Vec<(Key, u8)>> = table.partitions().par_iter().map(of).collect::<Result<_, _>>()?;
+    // Keys are spread evenly: each range of leading bits is merged on its own.
+    const LEADING: u32 = 6;
+    let ranges = (0..1 << LEADING).into_par_iter().map(|range: Key| {
+        let end =
+            |list: &[(Key, u8)], range: Key| list.partition_point(|(key, _)| key >> (Key::BITS - LEADING) < range);
+        let part = |list: &'_ Vec<(Key, u8)>| list[end(list, range)..end(list, range + 1)].to_vec();
+        let mut merged: Vec<(Key, u8)> = partitions.iter().flat_map(part).collect();
+        merged.sort(); // runs that are sorted: this merges them
+        merged.dedup();
+        merged
+    });
+    let found: Vec<(Key, u8)> = ranges.collect::<Vec<_>>().concat();
     if found.is_empty() {
         return Err(TableError::Empty.into());
     }
@@ -189,7 +195,13 @@ struct Block {
 impl Block {
     /// Adds up the entries of one person and coordinate. What is gathered stays in proportion to people, not to rows.
     fn compact(&mut self) {
-        self.entries.sort_unstable_by_key(|entry| (entry.person, entry.coordinate));
+        if self.compact == self.entries.len() {
+            return;
+        }
+        self.sort_by_person();
+        for entries in self.entries.chunk_by_mut(|a, b| a.person == b.person) {
+            entries.sort_unstable_by_key(|entry| entry.coordinate);
+        }
         self.entries.dedup_by(|later, kept| {
             let same = (later.person, later.coordinate) == (kept.person, kept.coordinate);
             if same {
@@ -200,8 +212,31 @@ impl Block {
         self.compact = self.entries.len();
     }
 
+    /// By counting where that is faster: five times, for a full block.
+    fn sort_by_person(&mut self) {
+        let people = 64 * self.present.len();
+        if self.entries.len() < people / 4 {
+            self.entries.sort_unstable_by_key(|entry| entry.person);
+            return;
+        }
+        let mut places = vec![0usize; people + 1];
+        for entry in &self.entries {
+            places[usize::from(entry.person) + 1] += 1;
+        }
+        for i in 1..places.len() {
+            places[i] += places[i - 1];
+        }
+        let mut sorted = vec![Entry { person: 0, coordinate: 0, value: 0 }; self.entries.len()];
+        for &entry in &self.entries {
+            let place = &mut places[usize::from(entry.person)];
+            sorted[*place] = entry;
+            *place += 1;
+        }
+        self.entries = sorted;
+    }
+
     fn push(&mut self, entry: Entry) {
-        const ROOM: usize = 1 << 16;
+        const ROOM: usize = 1 << 18;
         if self.entries.len() >= 2 * self.compact + ROOM {
             self.compact();
         }
@@ -209,10 +244,8 @@ impl Block {
     }
 
     fn merge(&mut self, mut other: Self) {
-        if other.entries.len() > self.entries.len() {
-            std::mem::swap(&mut self.entries, &mut other.entries);
-        }
         self.entries.append(&mut other.entries);
+        self.compact = self.compact.min(self.entries.len().saturating_sub(1));
         self.compact();
         for (mine, theirs) in self.present.iter_mut().zip(other.present) {
             *mine |= theirs;
@@ -264,19 +297,12 @@ pub fn gather(
     columns.push(person.clone());
     columns.sort();
     columns.dedup();
-    let mut last = None;
+    let mut keys: Vec<Key> = Vec::new();
     let mut slots: Vec<Option<usize>> = Vec::new();
     partition.for_each_batch(&columns, |batch| {
-        slots.clear();
-        for_each_key(&salt, person, column(&batch, person), |_, key| {
-            // Rows of one person often follow each other.
-            let slot = match last {
-                Some((same, slot)) if same == key => slot,
-                Some(_) | None => accounts.find(key),
-            };
-            last = Some((key, slot));
-            slots.push(slot);
-        })?;
+        keys.clear();
+        for_each_key(&salt, person, column(&batch, person), |_, key| keys.push(key))?;
+        accounts.find_all(&keys, &mut slots);
         for slot in &slots {
             match slot {
                 Some(slot) => gathered.blocks[slot / size].present[slot % size / 64] |= 1 << (slot % 64),

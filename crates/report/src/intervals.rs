@@ -72,6 +72,8 @@ impl IntervalChart {
         chart
             .configure_mesh()
             .disable_y_mesh()
+            .x_max_light_lines(1)
+            .x_label_formatter(&|x| format!("{}", (x * 1e6).round() / 1e6))
             .x_desc(&self.value_label)
             .y_labels(if written { 2 * self.points.len() + 1 } else { 0 })
             .y_label_formatter(&label)

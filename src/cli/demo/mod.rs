@@ -2,6 +2,7 @@
 
 mod analyst;
 mod people;
+mod shop;
 
 use super::account::{all_rows, parse_plan, report};
 use super::output::{print, shown_down, shown_up};
@@ -19,6 +20,7 @@ use paygo_accounting::params::{Count, Delta, Epsilon, Neighbors, Rho};
 use paygo_accounting::prior::Prior;
 use paygo_noise::Source;
 use paygo_report::{Block, LineChart, Page, Series, Table};
+use shop::{NOISE, Shop};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,6 +29,9 @@ pub(crate) struct Arguments {
     /// Where the report is written
     #[arg(long, value_name = "FILE.html", default_value = "paygo-demo.html")]
     out: PathBuf,
+    /// Where the table of purchases is written
+    #[arg(long, value_name = "FILE.csv", default_value = "paygo-demo.csv")]
+    table: PathBuf,
 }
 
 const PLAN: &str = include_str!("../../../examples/dp-sgd.toml");
@@ -45,11 +50,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
     print(&format!("\n2. An analyst asks a table of {PEOPLE} people for the median income of each region."))?;
     print("   The next question, and its noise, depend on the last answer; a filter decides before each one.\n")?;
-    let story = tell()?;
+    let people = people::table(PEOPLE);
+    let story = tell(&people)?;
     print(&story.summary())?;
-    std::fs::write(&arguments.out, story.page()?.html()).with_context(|| arguments.out.display().to_string())?;
+
+    print("\n3. A shop with the same customers counts them every day; most buy something on few days.\n")?;
+    let shop = shop::tell(&people, &arguments.table)?;
+    print(&format!("   {}", shop.summary()))?;
+    print(&format!("   Ask the table of purchases yourself:\n   {}", Shop::next(&arguments.table)))?;
+    std::fs::write(&arguments.out, story.page(&shop)?.html()).with_context(|| arguments.out.display().to_string())?;
     print(&format!("\nreport: {}", arguments.out.display()))?;
-    print("Next: `paygo filter --help`, README.md, docs/filters.md.")?;
+    print(&format!("table: {}", arguments.table.display()))?;
+    print("Next: `paygo filter --help`, `paygo query --help`, README.md, docs/.")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -62,12 +74,11 @@ struct Story {
 }
 
 /// Runs the analyst until the budget or the regions end.
-fn tell() -> anyhow::Result<Story> {
-    let people = people::table(PEOPLE);
+fn tell(people: &[people::Person]) -> anyhow::Result<Story> {
     let budget = Budget::from_decimal(EPSILON, DELTA)?;
     let boundary = VilleMixture::new(budget.delta(), Prior::for_budget(budget.epsilon(), budget.delta()))?;
     let mut analyst = Analyst {
-        people: &people,
+        people,
         filter: Filter::new(Mixture::new(budget)?, Neighbors::AddRemove),
         odometer: Odometer::new(boundary, Neighbors::AddRemove),
         source: Source::from_operating_system()?,
@@ -127,7 +138,7 @@ impl Story {
         )
     }
 
-    fn page(&self) -> anyhow::Result<Page> {
+    fn page(&self, shop: &Shop) -> anyhow::Result<Page> {
         let (spent, reading) = self.last();
         let over = |f: &dyn Fn(&Entry) -> f64| (1..).map(f64::from).zip(self.log.iter().map(f)).collect::<Vec<_>>();
         let series = |name: &str, points, dashed| Series { name: name.to_owned(), points, dashed };
@@ -209,6 +220,12 @@ impl Story {
                 )?,
                 figure(&noise, "Rough questions while the answer is clear, precise ones where it is close.")?,
                 figure(&comparison, "A plan fixed in advance has to assume the most precise question throughout.")?,
+                Block::Heading("A budget for each customer".into()),
+                Block::Text(format!("{} (noise {NOISE})", shop.summary())),
+                figure(
+                    &shop.chart(),
+                    "The days that worst-case accounting can report, and those that individual accounting can.",
+                )?,
                 Block::Heading("Every request".into()),
                 Block::Table(Table {
                     header: header(&["", "question", "noise", "answer", "spent", "odometer"]),

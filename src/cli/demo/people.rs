@@ -1,6 +1,8 @@
-//! A table of people who do not exist.
+//! A table of people who do not exist, and of what they bought.
 
 use crate::cli::made_up::Generator;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use std::sync::Arc;
 
 /// One person.
 pub(super) struct Person {
@@ -23,4 +25,32 @@ pub(super) fn table(people: usize) -> Vec<Person> {
         Person { region, income: i64::try_from(base + 900 * luck).unwrap_or(i64::MAX) }
     };
     (0..people).map(person).collect()
+}
+
+/// Days in the table of purchases.
+pub(super) const DAYS: i64 = 60;
+
+/// What they bought: one to eight purchases each over sixty days, more at the end of a week.
+pub(super) fn purchases(people: &[Person]) -> anyhow::Result<RecordBatch> {
+    let mut random = Generator(0xba5e);
+    let (mut customer, mut region, mut income, mut day, mut amount) = (vec![], vec![], vec![], vec![], vec![]);
+    for (number, person) in (1i64..).zip(people) {
+        for _ in 0..=random.below(3) * random.below(3) + random.below(4) {
+            // Of two days, the one at the end of a week.
+            let days = [0; 2].map(|_| 1 + i64::try_from(random.below(60)).unwrap_or(0));
+            customer.push(number);
+            region.push(REGIONS[person.region]);
+            income.push(person.income);
+            day.push(days.into_iter().find(|day| day % 7 >= 5).unwrap_or(days[0]));
+            amount.push(2 + person.income / 4000 + i64::try_from(random.below(20) * random.below(20) / 6).unwrap_or(0));
+        }
+    }
+    let columns: [(&str, ArrayRef); 5] = [
+        ("customer", Arc::new(Int64Array::from(customer))),
+        ("region", Arc::new(StringArray::from(region))),
+        ("income", Arc::new(Int64Array::from(income))),
+        ("day", Arc::new(Int64Array::from(day))),
+        ("amount", Arc::new(Int64Array::from(amount))),
+    ];
+    Ok(RecordBatch::try_from_iter(columns)?)
 }

@@ -221,13 +221,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Ok(bar)
     };
     let opening = bar("finding people")?;
-    let mut accounts =
-        open_accounts(asked.accounts.as_deref(), &table, &asked.settings, &|size| opening.inc(size))?;
+    let mut accounts = open_accounts(asked.accounts.as_deref(), &table, &asked.settings, &|size| opening.inc(size))?;
     opening.finish_and_clear();
     let mut source = Source::from_operating_system()?;
     let reading = bar("reading rows")?;
-    let outcome =
-        ask(&table, &asked.layout, &mut accounts, asked.manner, &mut source, &|size| reading.inc(size));
+    let outcome = ask(&table, &asked.layout, &mut accounts, asked.manner, &mut source, &|size| reading.inc(size));
     reading.finish_and_clear();
     let answers = match outcome {
         Ok(answers) => answers,

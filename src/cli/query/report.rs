@@ -63,7 +63,8 @@ pub(super) fn page(answers: &Answers, asked: &Asked, confidence: &str) -> anyhow
                 .into(),
         ),
     ];
-    for answer in &answers.answers {
+    // One number is better read than looked at.
+    for answer in answers.answers.iter().filter(|answer| answer.estimates.len() > 1) {
         blocks.push(Block::Heading(answer.name.clone()));
         let chart = IntervalChart {
             title: format!("{}, noise {}", answer.name, answer.noise_std),
@@ -73,7 +74,6 @@ pub(super) fn page(answers: &Answers, asked: &Asked, confidence: &str) -> anyhow
         blocks.push(Block::Figure { svg: chart.svg()?, caption: interval_name(confidence) });
     }
     let header = ["query", "answer", &interval_name(confidence), "noise"].map(str::to_owned).to_vec();
-    blocks.push(Block::Heading("All numbers".into()));
-    blocks.push(Block::Table(Table { header, rows: rows(answers) }));
+    blocks.insert(2, Block::Table(Table { header, rows: rows(answers) }));
     Ok(Page { title: "Private answers".into(), blocks })
 }

@@ -1,0 +1,289 @@
+//! `paygo query` as people use it: files, accounts, refusals, crashes.
+
+use paygo::accounting::individual::FULL;
+use paygo::analysis::Accounts;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("written");
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paygo"));
+        command.arg("query").args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn query(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("runs")
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.query(&[arguments, &["--json"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    #[track_caller]
+    fn fails(&self, arguments: &[&str], said: &str) {
+        let output = self.query(arguments);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(said), "{message}");
+        assert!(output.stdout.is_empty(), "nothing is released");
+    }
+}
+
+/// A hundred customers; customer 13 spends 666, everybody else 10 in two rows.
+fn sales(place: &Place) {
+    let mut text = "customer,region,amount\n".to_owned();
+    for customer in 0..100 {
+        match customer {
+            13 => text.push_str("13,North,666\n"),
+            customer => writeln!(text, "{customer},North,4\n{customer},South,6").expect("text"),
+        }
+    }
+    place.write("sales.csv", &text);
+}
+
+const ASK: [&str; 5] = ["sales.csv", "--person", "customer", "--budget", "rho=2"];
+const SUM: [&str; 6] = ["--sum", "amount", "--clip", "0..100", "--noise-std", "50"];
+
+fn value(answer: &Value) -> f64 {
+    answer["estimates"][0]["value"].as_f64().expect("a number")
+}
+
+#[test]
+fn answers_come_with_noise_intervals_and_a_promise() {
+    let place = Place::new();
+    sales(&place);
+    let answer = place.json(&[&ASK[..], &SUM].concat());
+    let sum = &answer["answers"][0];
+    assert!((value(sum) - (99.0 * 10.0 + 100.0)).abs() < 500.0, "{answer}");
+    assert_eq!((&sum["name"], &sum["noise_std"]), (&Value::from("sum amount"), &Value::from(50.0)));
+    assert_eq!(answer["promise"]["basis"], "FullyAdaptive");
+    assert_eq!(answer["everyone_took_part"], true);
+    let text = place.query(&[&ASK[..], &SUM].concat());
+    let (table, notes) = (String::from_utf8_lossy(&text.stdout), String::from_utf8_lossy(&text.stderr));
+    assert!(table.starts_with("| query      | answer |") && table.contains("95 % interval"), "{table}");
+    assert!(notes.contains("promise: 2-zCDP for each `customer` under add-remove neighbors"), "{notes}");
+    assert!(notes.contains("nothing is kept"), "{notes}");
+}
+
+#[test]
+fn the_readme_example_works_on_the_demo_table() {
+    let place = Place::new();
+    let demo =
+        Command::new(env!("CARGO_BIN_EXE_paygo")).arg("demo").current_dir(place.0.path()).output().expect("runs");
+    assert!(demo.status.success(), "{}", String::from_utf8_lossy(&demo.stderr));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let queries = root.join("examples/queries.toml");
+    let answer =
+        place.json(&["paygo-demo.csv", "--queries", queries.to_str().expect("a path"), "--report", "page.html"]);
+    let answers = answer["answers"].as_array().expect("answers");
+    assert_eq!(answers.len(), 6);
+    // The demo's 40,000 people, about a ninth of them in the North.
+    assert!((value(&answers[0]) - 40_000.0).abs() < 500.0, "{}", answers[0]);
+    assert_eq!(answers[4]["estimates"].as_array().map(Vec::len), Some(8));
+    assert!((value(&answers[4]) - 4444.0).abs() < 600.0, "{}", answers[4]);
+    let page = std::fs::read_to_string(place.path("page.html")).expect("a page");
+    assert!(
+        page.contains("<svg")
+            && page.contains("spending of a customer")
+            && !page.contains("src=")
+            && !page.contains("href=")
+    );
+}
+
+#[test]
+fn accounts_last_from_run_to_run_and_people_leave_one_by_one() {
+    let place = Place::new();
+    sales(&place);
+    let ask = [&ASK[..], &SUM, &["--accounts", "sales.accounts"]].concat();
+    // 100 costs ρ = 2, the whole budget; 10 costs 0.02.
+    for round in 0..3 {
+        let answer = place.json(&ask);
+        assert_eq!(answer["everyone_took_part"], if round == 0 { Value::from(true) } else { Value::Null });
+        // Customer 13 is there the first time only. Nothing says so: the noise is as large as what is missing.
+        assert!((value(&answer["answers"][0]) - if round == 0 { 1090.0 } else { 990.0 }).abs() < 400.0, "{answer}");
+    }
+    let account = |person: &str| place.json(&["account", "--accounts", "sales.accounts", "--person", person]);
+    assert_eq!(account("13")["spent"]["rho"], 2.0);
+    assert_eq!(account("7")["spent"]["rho"], 0.06);
+    assert!(account("7")["for"].as_str().is_some_and(|whom| whom.contains("for disclosure to customer 7 only")));
+    place.fails(&["account", "--accounts", "sales.accounts", "--person", "100"], "no account for `customer` = 100");
+    let text = place.query(&["account", "--accounts", "sales.accounts", "--person", "7"]);
+    let text = String::from_utf8_lossy(&text.stdout);
+    assert!(text.contains("spent rho 0.06 (3 %), 1.94 remains"), "{text}");
+}
+
+#[test]
+fn worst_case_refuses_with_exit_1_whatever_the_data() {
+    let place = Place::new();
+    sales(&place);
+    let ask = [&ASK[..], &SUM, &["--mode", "worst-case", "--accounts", "w.accounts"]].concat();
+    assert!(place.query(&ask).status.success());
+    let refused = place.query(&[&ask[..], &["--json"]].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stdout).contains("\"decision\":\"refuse\""));
+    place.fails(&[&ask[..], &["--active-count", "3"]].concat(), "--active-count goes with --mode individual");
+    place.fails(
+        &[&ASK[..], &SUM, &["--accounts", "w.accounts"]].concat(),
+        "the mode is worst-case, and individual was asked for",
+    );
+}
+
+#[test]
+fn what_is_secret_is_never_printed() {
+    let place = Place::new();
+    sales(&place);
+    for _ in 0..3 {
+        let ask =
+            [&ASK[..], &SUM, &["--accounts", "s.accounts", "--active-count", "30", "--report", "r.html"]].concat();
+        let output = place.query(&ask);
+        let page = std::fs::read_to_string(place.path("r.html")).expect("a page");
+        let all =
+            format!("{}{}{page}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(!all.contains("666") && !all.contains("1090"), "{all}");
+    }
+}
+
+#[test]
+fn bad_input_is_a_message_and_costs_nothing() {
+    let place = Place::new();
+    sales(&place);
+    let with = |more: &[&'static str]| [&ASK[..], more].concat();
+    place.fails(&["sales.csv", "--budget", "rho=1", "--count", "--noise-std", "1"], "give --person COLUMN");
+    place.fails(&["sales.csv", "--person", "customer", "--count", "--noise-std", "1"], "give --budget");
+    place.fails(&["sales.csv", "--person", "customer", "--budget", "epsilon=1", "--count"], "is not a budget");
+    place.fails(&with(&[]), "give a question");
+    place.fails(&with(&["--count"]), "give noise_std");
+    place.fails(&with(&["--count", "--sum", "amount", "--noise-std", "1"]), "count, sum at once");
+    place.fails(&with(&["--sum", "amount", "--noise-std", "1"]), "sum needs clip = LOW..HIGH");
+    place.fails(
+        &with(&["--sum", "amount", "--clip", "100..0", "--noise-std", "1"]),
+        "clip = 100..0 is outside its domain",
+    );
+    place.fails(&with(&["--sum", "amount", "--clip", "0..nan", "--noise-std", "1"]), "LOW below HIGH");
+    place.fails(&with(&["--sum", "amuont", "--clip", "0..1", "--noise-std", "1"]), "there is no column `amuont`");
+    place.fails(&with(&["--sum", "region", "--clip", "0..1", "--noise-std", "1"]), "column `region` holds something");
+    place.fails(&with(&["--count", "--noise-std", "-3"]), "noise_std = -3");
+    place.fails(&with(&["--count", "--noise-std", "3", "--clip", "0..3"]), "clip does not go with count");
+    place.fails(
+        &with(&["--count", "rows", "--noise-std", "3", "--clip", "1..3"]),
+        "is no number of rows; expected 0..N",
+    );
+    place.fails(&with(&["--count", "--noise-std", "3", "--where", "amount >"]), "where: a value is missing");
+    place.fails(
+        &with(&["--count", "--noise-std", "3", "--where", "region > 3"]),
+        "cannot be compared with the number 3",
+    );
+    place.fails(&with(&["--histogram", "region", "--noise-std", "3"]), "histogram needs categories");
+    place.fails(&with(&["--quantile", "amount", "--noise-std", "3"]), "quantile needs grid");
+    place.fails(
+        &with(&["--quantile", "amount", "--grid", "0..9:3", "--at", "1.5", "--noise-std", "3"]),
+        "probability = 1.5",
+    );
+    place.fails(&with(&["--count", "--noise-std", "3", "--confidence", "1"]), "confidence");
+    place.fails(&["missing.csv", "--person", "c", "--budget", "rho=1", "--count", "--noise-std", "1"], "missing.csv");
+    place.write("queries.toml", "person = \"customer\"\n[[queries]]\ncuont = \"people\"\n");
+    place.fails(&["sales.csv", "--queries", "queries.toml", "--budget", "rho=1"], "unknown field `cuont`");
+    place.write("queries.toml", "person = \"customer\"\n[[queries]]\ncount = \"people\"\nnoise_std = 3\n");
+    place.fails(
+        &["sales.csv", "--queries", "queries.toml", "--budget", "rho=1", "--person", "x"],
+        "on the command line and in the file",
+    );
+    assert!(place.query(&["sales.csv", "--queries", "queries.toml", "--budget", "rho=1"]).status.success());
+    assert_eq!(std::fs::read_dir(place.0.path()).expect("there").count(), 2, "no accounts were made");
+}
+
+#[test]
+fn accounts_of_another_dataset_are_not_charged() {
+    let place = Place::new();
+    sales(&place);
+    let ask = |table: &'static str, more: &[&'static str]| {
+        [&[table], &ASK[1..], &SUM, &["--accounts", "s.accounts"], more].concat()
+    };
+    assert!(place.query(&ask("sales.csv", &[])).status.success());
+    let grown = std::fs::read_to_string(place.path("sales.csv")).expect("text") + "newcomer,North,5\n";
+    place.write("grown.csv", &grown);
+    place.fails(&ask("grown.csv", &[]), "the people of this table are not those of the accounts");
+    assert!(place.query(&ask("grown.csv", &["--people-changed"])).status.success());
+    let spent =
+        |person: &str| place.json(&["account", "--accounts", "s.accounts", "--person", person])["spent"]["rho"].clone();
+    assert_eq!((spent("7"), spent("newcomer")), (Value::from(0.04), Value::from(0.005)));
+    let other = [&ask("grown.csv", &[])[..3], &["--budget", "rho=3"], &SUM, &["--accounts", "s.accounts"]].concat();
+    place.fails(&other, "the budget is rho=2, and rho=3 was asked for");
+    // Locked while somebody holds them.
+    let held = Accounts::open(&place.path("s.accounts"), None).expect("accounts");
+    place.fails(&ask("grown.csv", &[]), "another process is using them");
+    drop(held);
+}
+
+#[test]
+fn a_disk_that_takes_no_more_is_an_error_and_nothing_is_released() {
+    let place = Place::new();
+    sales(&place);
+    let ask = [&ASK[..], &SUM, &["--accounts", "s.accounts"]].concat();
+    assert!(place.query(&ask).status.success());
+    // No file may grow or be written beyond its first KiB.
+    let mut command = Command::new("bash");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" query \"$@\"", env!("CARGO_BIN_EXE_paygo")]);
+    let output = command.args(&ask).current_dir(place.0.path()).output().expect("runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty() && String::from_utf8_lossy(&output.stderr).contains("accounts s.accounts: "));
+    let accounts = Accounts::open(&place.path("s.accounts"), None).expect("accounts");
+    assert_eq!(accounts.rounds(), 1);
+}
+
+/// Killed at any moment: never half a round, never an answer without its charge. `PAYGO_CRASHES=200` for the long version.
+#[test]
+fn kill_9_never_leaves_an_answer_without_its_charge() {
+    let crashes: u32 = std::env::var("PAYGO_CRASHES").ok().and_then(|n| n.parse().ok()).unwrap_or(30);
+    let place = Place::new();
+    // More people than one block of the accounts holds, all alike.
+    let mut text = "customer,amount\n".to_owned();
+    for customer in 0..70_000 {
+        writeln!(text, "{customer},10").expect("text");
+    }
+    place.write("sales.csv", &text);
+    let ask = ["sales.csv", "--person", "customer", "--budget", "rho=2000", "--accounts", "s.accounts", "--json"];
+    let ask = [&ask[..], &SUM].concat();
+    let start = std::time::Instant::now();
+    assert!(place.query(&ask).status.success());
+    let whole = start.elapsed();
+    let (mut answers, mut killed) = (1, 0);
+    for crash in 0..crashes {
+        let mut child = place.command(&ask).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("runs");
+        // Over the whole run, and a little beyond; the golden ratio spreads the moments.
+        let share = (0.618_034 * f64::from(crash)).fract() * 1.2;
+        std::thread::sleep(Duration::from_secs_f64(whole.as_secs_f64() * share));
+        let _ = child.kill();
+        let output = child.wait_with_output().expect("ended");
+        answers += u32::from(!output.stdout.is_empty());
+        killed += u32::from(!output.status.success());
+        let accounts = Accounts::open(&place.path("s.accounts"), None).expect("whole accounts");
+        let rounds = u32::try_from(accounts.rounds()).expect("few");
+        assert!(answers <= rounds && rounds <= crash + 2, "{answers} answers, {rounds} rounds");
+        for person in ["0", "1", "35000", "69999"] {
+            let account = accounts.disclose(person).expect("whole").expect("an account").expose();
+            assert_eq!(account.share, FULL / 100_000 * rounds + rounds, "{person}");
+        }
+    }
+    assert!(killed > crashes / 3, "only {killed} of {crashes} runs were killed");
+}
