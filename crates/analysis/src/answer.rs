@@ -51,8 +51,9 @@ impl Noisy<'_> {
 
     /// Half an interval for the sum of `n` coordinates.
     ///
-    /// The discrete Gaussian's tail at `m` is at most the continuous one's at `m − 1` (Canonne, Kamath, Steinke, Proposition 25):
-    /// hence one step more.
+    /// In distribution, a discrete Gaussian lies within one step of a continuous one: the sum of `e^{−k²/2σ²}` over `k ≥ m` is at most
+    /// the integral from `m − 1`, at least that from `m`, and over all integers it is `√(2π)·σ` up to `e^{−2π²σ²}`, which is nothing
+    /// at 2¹⁹ steps. So the sum of `n` lies within `n` steps of a continuous one: these are added.
     fn half(&self, reach: f64, n: usize) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a number of coordinates")]
         let n = n as f64;
