@@ -14,6 +14,7 @@ use paygo::accounting::params::{Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, 
 use paygo::accounting::prior::Prior;
 use paygo::accounting::stored::StoredFilter;
 use paygo::accounting::wire::{self, Plan};
+use paygo::analysis::{Accounts, Allowance, Clip, Condition, Edges, Key, Mode, Salt, Settings};
 use paygo::numeric::decimal::{parse_down, parse_up};
 use paygo::numeric::{Amount, Interval};
 
@@ -170,6 +171,50 @@ fn numbers() {
         let (x, y) = (Interval::point(*x), Interval::point(*y));
         for z in [x + y, x - y, x * y, x / y, x.exp(), x.exp_m1(), x.ln(), x.ln_1p(), x.sqrt(), x.square()] {
             assert!(z.lo() <= z.hi());
+        }
+    });
+}
+
+/// Any text as a condition, a range, a grid or a budget: read or refused, never a panic.
+#[test]
+fn query_words() {
+    check!().with_type::<Vec<u8>>().for_each(|bytes| {
+        let Ok(text) = std::str::from_utf8(bytes) else { return };
+        let _ = Condition::parse(text);
+        let _ = Condition::parse(&format!("a {text} 3 and b in ('{text}')"));
+        if let Ok(clip) = text.parse::<Clip>() {
+            assert!(clip.low() < clip.high());
+        }
+        let _ = text.parse::<Edges>();
+        if let Ok(allowance) = text.parse::<Allowance>() {
+            let _ = allowance.budget();
+        }
+    });
+}
+
+/// Accounts with arbitrary bytes in them: whole, or refused by name; never a panic, never more people or less spent.
+#[test]
+fn damaged_accounts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("whole"), folder.path().join("damaged"));
+    let settings = Settings::new("person", Mode::Individual, "rho=1".parse().unwrap());
+    let salt = Salt([3; 16]);
+    let mut people: Vec<(Key, u8)> = (0..100).map(|id: u32| (salt.key(&id.to_string()), 0)).collect();
+    people.sort_unstable();
+    drop(Accounts::create(Some(&path), settings.clone(), salt, &people).unwrap());
+    let whole = std::fs::read(&path).unwrap();
+    check!().with_iterations(400).with_type::<(u32, Vec<u8>, bool)>().for_each(|(at, damage, cut)| {
+        let mut bytes = whole.clone();
+        let at = *at as usize % bytes.len();
+        for (byte, damage) in bytes[at..].iter_mut().zip(damage) {
+            *byte ^= damage;
+        }
+        if *cut {
+            bytes.truncate(at);
+        }
+        std::fs::write(&copy, bytes).unwrap();
+        if let Ok(accounts) = Accounts::open(&copy, Some(&settings)) {
+            let _ = accounts.disclose("7");
         }
     });
 }

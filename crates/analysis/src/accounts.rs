@@ -621,7 +621,9 @@ impl Stored {
         if crc32fast::hash(text) != read_u32(page, 4) {
             return None;
         }
-        serde_json::from_slice(text).ok()
+        let stored: Self = serde_json::from_slice(text).ok()?;
+        let possible = u32::try_from(stored.people).is_ok() && (1..=256).contains(&stored.settings.tiers.len());
+        possible.then_some(stored)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::condition::{NotComparable, is_text};
 use crate::layout::{BinOf, Entry, Layout, Part, Prices, Rule};
 use crate::person::{Key, PersonError, Salt, check_type, for_each_key};
 use crate::settings::{Mode, Settings, Tier};
-use crate::table::{Partition, Table, TableError};
+use crate::table::{Partition, Progress, Table, TableError};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{CastOptions, cast, cast_with_options};
@@ -83,9 +83,6 @@ pub enum RoundError {
     Refused,
 }
 
-/// How far a scan has come; called from several threads with the size that was just read.
-pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
-
 /// Whether a table can be asked these questions at all, by its columns: before anything is read or charged.
 pub(crate) fn check_columns(table: &Table, layout: &Layout, person: &str) -> Result<(), RoundError> {
     check_type(person, &table.column(person)?)?;
@@ -118,7 +115,7 @@ pub(crate) fn people(
     columns.extend(settings.tier_column.clone());
     let of = |partition: &Partition| {
         let mut found: Vec<(Key, u8)> = Vec::new();
-        partition.for_each_batch(&columns, |batch| {
+        partition.for_each_batch(&columns, progress, |batch| {
             let tiers = settings.tier_column.as_ref().map(|column| tiers_of(&batch, column, &settings.tiers));
             let tiers = tiers.transpose()?;
             for_each_key(salt, &settings.person, column(&batch, &settings.person), |row, key| {
@@ -131,7 +128,6 @@ pub(crate) fn people(
         })?;
         found.sort_unstable();
         found.dedup();
-        progress(partition.size());
         Ok::<_, RoundError>(found)
     };
     let partitions: Vec<Vec<(Key, u8)>> = table.partitions().par_iter().map(of).collect::<Result<_, _>>()?;
@@ -176,15 +172,15 @@ fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
     batch.column_by_name(name).expect("every column that is used is read")
 }
 
-/// Rows gathered by person: for each block the entries, and who has a row at all.
-#[derive(Clone, Debug, Default)]
+/// Rows gathered by person: for each block the entries, and who has a row at all. Secret: it prints as nothing.
+#[derive(Clone)]
 pub struct Gathered {
     blocks: Vec<Block>,
     /// Somebody without an account has a row.
     strangers: bool,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 struct Block {
     entries: Vec<Entry>,
     /// Entries that are in order, one for each person and coordinate.
@@ -253,8 +249,16 @@ impl Block {
     }
 }
 
+impl std::fmt::Debug for Gathered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Gathered(..)")
+    }
+}
+
 impl Gathered {
-    fn new(accounts: &Accounts) -> Self {
+    /// No rows yet, of people who have accounts.
+    #[must_use]
+    pub fn new(accounts: &Accounts) -> Self {
         let size = accounts.block_size();
         let block = |_| Block { entries: Vec::new(), compact: 0, present: vec![0; size.div_ceil(64)] };
         Self { blocks: (0..accounts.blocks()).map(block).collect(), strangers: false }
@@ -290,6 +294,7 @@ pub fn gather(
     layout: &Layout,
     accounts: &Accounts,
     mut gathered: Gathered,
+    progress: Progress<'_>,
 ) -> Result<Gathered, RoundError> {
     let person = &accounts.settings().person;
     let (salt, size) = (accounts.salt(), accounts.block_size());
@@ -299,7 +304,7 @@ pub fn gather(
     columns.dedup();
     let mut keys: Vec<Key> = Vec::new();
     let mut slots: Vec<Option<usize>> = Vec::new();
-    partition.for_each_batch(&columns, |batch| {
+    partition.for_each_batch(&columns, progress, |batch| {
         keys.clear();
         for_each_key(&salt, person, column(&batch, person), |_, key| keys.push(key))?;
         accounts.find_all(&keys, &mut slots);
@@ -424,11 +429,7 @@ pub(crate) fn gather_all(
         .par_iter()
         .try_fold(
             || Gathered::new(accounts),
-            |gathered, partition| {
-                let gathered = gather(partition, layout, accounts, gathered)?;
-                progress(partition.size());
-                Ok::<_, RoundError>(gathered)
-            },
+            |gathered, partition| gather(partition, layout, accounts, gathered, progress),
         )
         .try_reduce(|| Gathered::new(accounts), |a, b| Ok(a.merge(b)))
 }

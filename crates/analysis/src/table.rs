@@ -10,9 +10,12 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use std::fs::File;
-use std::io::{BufReader, Seek};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// How far a scan has come; called from several threads with the size that was just read.
+pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// Rows that are read at a time.
 const BATCH: usize = 16_384;
@@ -232,13 +235,14 @@ impl Partition {
         }
     }
 
-    /// Calls `f` with one batch after another of these columns.
+    /// Calls `f` with one batch after another of these columns, and `progress` with what was read.
     ///
     /// # Errors
     /// [`TableError`] when the file cannot be read, or whatever `f` complains about.
     pub(crate) fn for_each_batch<E: From<TableError>>(
         &self,
         columns: &[String],
+        progress: Progress<'_>,
         mut f: impl FnMut(RecordBatch) -> Result<(), E>,
     ) -> Result<(), E> {
         let path = self.path();
@@ -246,21 +250,26 @@ impl Partition {
         let index = |name: &String| self.schema.index_of(name).ok();
         let wanted: Vec<usize> = columns.iter().filter_map(index).collect();
         match &self.source {
-            Source::Memory(batch) => f(batch.project(&wanted).map_err(|_| unreadable(path, "a table"))?),
+            Source::Memory(batch) => {
+                progress(self.size);
+                f(batch.project(&wanted).map_err(|_| unreadable(path, "a table"))?)
+            }
             Source::RowGroup { metadata, row_group, .. } => {
+                let rows = u64::try_from(metadata.metadata().row_group(*row_group).num_rows()).unwrap_or(0).max(1);
                 let damaged = || unreadable(path, "Parquet");
                 let file = File::open(path).map_err(io)?;
                 let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
                 let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
                 let reader = builder.with_row_groups(vec![*row_group]).with_projection(mask).with_batch_size(BATCH);
                 for batch in reader.build().map_err(|_| damaged())? {
-                    f(batch.map_err(|_| damaged())?)?;
+                    let batch = batch.map_err(|_| damaged())?;
+                    progress(self.size.saturating_mul(batch.num_rows() as u64) / rows);
+                    f(batch)?;
                 }
                 Ok(())
             }
             Source::Csv { delimiter, .. } => {
-                let mut file = File::open(path).map_err(io)?;
-                file.rewind().map_err(io)?;
+                let file = Counted { inner: File::open(path).map_err(io)?, progress };
                 let reader = csv::ReaderBuilder::new(Arc::clone(&self.schema))
                     .with_header(true)
                     .with_delimiter(*delimiter)
@@ -275,6 +284,20 @@ impl Partition {
                 Ok(())
             }
         }
+    }
+}
+
+/// Says how much was read.
+struct Counted<'a, R> {
+    inner: R,
+    progress: Progress<'a>,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        (self.progress)(read as u64);
+        Ok(read)
     }
 }
 

@@ -114,7 +114,8 @@ fn lower_limit(run: impl Fn(&[Row], &mut Source) -> Vec<f64>) -> f64 {
     let count = |runs: &[Vec<f64>], feature: usize, threshold: f64, above: bool| {
         runs.iter().filter(|run| (run[feature] > threshold) == above).count() as u64
     };
-    let epsilon = |p: f64, q: f64| if p > DELTA { paygo_numeric::elementary::ln((p - DELTA) / q.max(1e-12)) } else { 0.0 };
+    let epsilon =
+        |p: f64, q: f64| if p > DELTA { paygo_numeric::elementary::ln((p - DELTA) / q.max(1e-12)) } else { 0.0 };
     let judged = |(p, q): (&[Vec<f64>], &[Vec<f64>]), (feature, threshold, above): (usize, f64, bool)| {
         let (low, _) = limits(count(p, feature, threshold, above), RUNS as u64, 1e-3);
         let (_, high) = limits(count(q, feature, threshold, above), RUNS as u64, 1e-3);

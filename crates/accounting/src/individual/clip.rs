@@ -1,8 +1,9 @@
 //! Algorithm 8's clipping to what is left.
 
-use super::FULL;
+use super::{FULL, WORTH_A_THREAD};
 use crate::params::{OutOfDomain, Rho};
 use paygo_numeric::rounding::{div_down, div_up, mul_down, mul_up, sqrt_down};
+use rayon::prelude::*;
 
 /// Scales each person's contribution to a norm that their budget still covers, instead of leaving them out.
 ///
@@ -76,11 +77,23 @@ impl Clipping {
     /// When the columns differ in length.
     pub fn round(&self, spent: &mut [u32], squared_norms: &[f64], factors: &mut [f64]) {
         assert!(spent.len() == squared_norms.len() && spent.len() == factors.len(), "columns of different lengths");
-        for ((spent, &squared_norm), factor) in spent.iter_mut().zip(squared_norms).zip(factors) {
-            let (charge, scale) = self.charge(*spent, squared_norm);
-            *spent += charge;
-            *factor = scale;
+        let piece = |((spent, squared_norms), factors): ((&mut [u32], &[f64]), &mut [f64])| {
+            for ((spent, &squared_norm), factor) in spent.iter_mut().zip(squared_norms).zip(factors) {
+                let (charge, scale) = self.charge(*spent, squared_norm);
+                *spent += charge;
+                *factor = scale;
+            }
+        };
+        // Some tens of nanoseconds each: worth a thread sooner than a sum.
+        const PIECE: usize = WORTH_A_THREAD / 32;
+        if spent.len() <= PIECE {
+            return piece(((spent, squared_norms), factors));
         }
+        spent
+            .par_chunks_mut(PIECE)
+            .zip(squared_norms.par_chunks(PIECE))
+            .zip(factors.par_chunks_mut(PIECE))
+            .for_each(piece);
     }
 
     /// The charge and the factor of one person.
