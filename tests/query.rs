@@ -181,6 +181,8 @@ fn bad_input_is_a_message_and_costs_nothing() {
     );
     place.fails(&with(&["--sum", "amount", "--clip", "0..nan", "--noise-std", "1"]), "LOW below HIGH");
     place.fails(&with(&["--sum", "amuont", "--clip", "0..1", "--noise-std", "1"]), "there is no column `amuont`");
+    place.fails(&with(&["--sum", "amuont", "--clip", "0..1", "--noise-std", "1", "--accounts", "a"]), "`amuont`");
+    place.fails(&["sales.csv", "--person", "cstomer", "--budget", "rho=1", "--count", "--noise-std", "1"], "`cstomer`");
     place.fails(&with(&["--sum", "region", "--clip", "0..1", "--noise-std", "1"]), "column `region` holds something");
     place.fails(&with(&["--count", "--noise-std", "-3"]), "noise_std = -3");
     place.fails(&with(&["--count", "--noise-std", "3", "--clip", "0..3"]), "clip does not go with count");

@@ -67,7 +67,7 @@ proptest! {
             let doubt = big::from_f64(1e-20) * (big::from_u64(1) + &real);
             prop_assert!(&sum + &doubt >= real, "{sum} is below {real}");
             prop_assert!(sum <= &real + big::from_u64(charges) + &doubt, "{sum} is too far above {real}");
-            prop_assert!(spent[0] <= FULL && &real <= &(&full + &doubt));
+            prop_assert!(spent[0] <= FULL && real <= &full + &doubt);
         }
     }
 }

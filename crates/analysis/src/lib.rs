@@ -54,6 +54,6 @@ pub use condition::{Comparison, Condition, ConditionError, NotComparable, Value}
 pub use layout::Layout;
 pub use person::{Key, PersonError, Salt};
 pub use query::{Bins, Clip, ClipNorm, Edges, NoiseStd, Probability, Query, QueryError, Statistic};
-pub use round::{Exhausted, Gathered, RoundError, gather};
+pub use round::{Exhausted, Gathered, RoundError, check_columns, gather};
 pub use settings::{Allowance, Mode, Settings, Tier};
 pub use table::{Partition, Progress, Table, TableError};

@@ -83,8 +83,11 @@ pub enum RoundError {
     Refused,
 }
 
-/// Whether a table can be asked these questions at all, by its columns: before anything is read or charged.
-pub(crate) fn check_columns(table: &Table, layout: &Layout, person: &str) -> Result<(), RoundError> {
+/// Whether a table can be asked these questions at all, by its columns: before anything is read, made or charged.
+///
+/// # Errors
+/// [`RoundError`] names the column that is missing or of the wrong type.
+pub fn check_columns(table: &Table, layout: &Layout, person: &str) -> Result<(), RoundError> {
     check_type(person, &table.column(person)?)?;
     for column in layout.columns() {
         table.column(&column)?;
@@ -111,8 +114,12 @@ pub(crate) fn people(
     salt: &Salt,
     progress: Progress<'_>,
 ) -> Result<Vec<(Key, u8)>, RoundError> {
+    check_type(&settings.person, &table.column(&settings.person)?)?;
     let mut columns = vec![settings.person.clone()];
-    columns.extend(settings.tier_column.clone());
+    if let Some(column) = &settings.tier_column {
+        table.column(column)?;
+        columns.push(column.clone());
+    }
     let of = |partition: &Partition| {
         let mut found: Vec<(Key, u8)> = Vec::new();
         partition.for_each_batch(&columns, progress, |batch| {

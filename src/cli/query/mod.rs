@@ -12,7 +12,7 @@ use file::{QueryFile, QuerySpec};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use paygo_analysis::{
     Allowance, Answers, Exhausted, Layout, Manner, Mode, NoiseStd, Probability, RoundError, Settings, Table, ask,
-    open_accounts,
+    check_columns, open_accounts,
 };
 use paygo_noise::Source;
 use serde_json::json;
@@ -213,6 +213,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let asked = asked(arguments)?;
     let table = Table::open(&arguments.tables)?;
+    check_columns(&table, &asked.layout, &asked.settings.person)?;
     // How much is left to read is shown as a share: how many rows there are is nobody's business.
     let bar = |what: &str| -> anyhow::Result<ProgressBar> {
         let bar = ProgressBar::with_draw_target(Some(table.size()), ProgressDrawTarget::stderr_with_hz(10));
