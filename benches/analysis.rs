@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray}
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use paygo::analysis::{
-    Accounts, Bins, Clip, ClipNorm, Key, Layout, Manner, Mode, NoiseStd, Query, Salt, Settings, Statistic, Table, ask,
+    Accounts, Bins, Clip, Key, Layout, Manner, Mode, NoiseStd, Query, Salt, Settings, Statistic, Table, Weight, ask,
     open_accounts,
 };
 use paygo::noise::Source;
@@ -65,14 +65,19 @@ fn questions() -> Outcome<Vec<(&'static str, Layout)>> {
     let noise = |std: f64| NoiseStd::new(std);
     let histogram = || {
         let names = ["North", "East", "South", "West"].map(str::to_owned).to_vec();
-        Ok::<_, Box<dyn Error>>(Statistic::Histogram("region".into(), Bins::Categories(names), ClipNorm::new(1.0)?))
+        Ok::<_, Box<dyn Error>>(Statistic::Histogram("region".into(), Bins::Categories(names), Weight::Person))
     };
     Ok(vec![
         ("sum", Layout::new(vec![Query::new("sum", sum()?, None, noise(1e5)?)?], None)?),
         (
             "sum where",
             Layout::new(
-                vec![Query::new("s", sum()?, Some("region in ('North', 'South') and amount < 150"), noise(1e5)?)?],
+                vec![Query::new(
+                    "s",
+                    sum()?,
+                    Some("region in ('North', 'South') and amount < 150".parse()?),
+                    noise(1e5)?,
+                )?],
                 None,
             )?,
         ),

@@ -180,8 +180,8 @@ fn numbers() {
 fn query_words() {
     check!().with_type::<Vec<u8>>().for_each(|bytes| {
         let Ok(text) = std::str::from_utf8(bytes) else { return };
-        let _ = Condition::parse(text);
-        let _ = Condition::parse(&format!("a {text} 3 and b in ('{text}')"));
+        let _ = text.parse::<Condition>();
+        let _ = format!("a {text} 3 and b in ('{text}')").parse::<Condition>();
         if let Ok(clip) = text.parse::<Clip>() {
             assert!(clip.low() < clip.high());
         }

@@ -65,7 +65,7 @@ const ASK: [&str; 5] = ["sales.csv", "--person", "customer", "--budget", "rho=2"
 const SUM: [&str; 6] = ["--sum", "amount", "--clip", "0..100", "--noise-std", "50"];
 
 fn value(answer: &Value) -> f64 {
-    answer["estimates"][0]["value"].as_f64().expect("a number")
+    answer["numbers"][0]["value"].as_f64().expect("a number")
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn the_readme_example_works_on_the_demo_table() {
     assert_eq!(answers.len(), 6);
     // The demo's 40,000 people, about a ninth of them in the North.
     assert!((value(&answers[0]) - 40_000.0).abs() < 500.0, "{}", answers[0]);
-    assert_eq!(answers[4]["estimates"].as_array().map(Vec::len), Some(8));
+    assert_eq!(answers[4]["numbers"].as_array().map(Vec::len), Some(8));
     assert!((value(&answers[4]) - 4444.0).abs() < 600.0, "{}", answers[4]);
     let page = std::fs::read_to_string(place.path("page.html")).expect("a page");
     assert!(
@@ -172,9 +172,9 @@ fn bad_input_is_a_message_and_costs_nothing() {
     place.fails(&["sales.csv", "--person", "customer", "--count", "--noise-std", "1"], "give --budget");
     place.fails(&["sales.csv", "--person", "customer", "--budget", "epsilon=1", "--count"], "is not a budget");
     place.fails(&with(&[]), "give a question");
-    place.fails(&with(&["--count"]), "give noise_std");
+    place.fails(&with(&["--count"]), "give noise_std (--noise-std)");
     place.fails(&with(&["--count", "--sum", "amount", "--noise-std", "1"]), "count, sum at once");
-    place.fails(&with(&["--sum", "amount", "--noise-std", "1"]), "sum needs clip = LOW..HIGH");
+    place.fails(&with(&["--sum", "amount", "--noise-std", "1"]), "sum needs clip (--clip LOW..HIGH)");
     place.fails(
         &with(&["--sum", "amount", "--clip", "100..0", "--noise-std", "1"]),
         "clip = 100..0 is outside its domain",

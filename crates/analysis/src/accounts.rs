@@ -398,7 +398,7 @@ impl Accounts {
     ///
     /// # Errors
     /// [`AccountsError`]; no noise may then be drawn, and the accounts must be opened again.
-    pub(crate) fn charge(&mut self, blocks: &[(usize, Vec<u32>)], worst_case: u32) -> Result<Charged, AccountsError> {
+    pub(crate) fn charge(&mut self, blocks: &[(usize, Vec<u32>)], worst_case: u64) -> Result<Charged, AccountsError> {
         if self.poisoned {
             return Err(AccountsError::Poisoned(self.path.clone()));
         }
@@ -420,7 +420,7 @@ impl Accounts {
             block_generations = block_generations.wrapping_sub(old).wrapping_add(generation);
             current[block] = (1 - which, generation);
         }
-        let worst_case = self.commit.worst_case.saturating_add(u64::from(worst_case));
+        let worst_case = self.commit.worst_case.saturating_add(worst_case);
         let commit = Commit { generation, rounds: self.commit.rounds + 1, worst_case, block_generations };
         self.map.write(commit.at(), &commit.bytes()).map_err(io)?;
         self.sync().map_err(io)?;

@@ -16,15 +16,15 @@ pub struct Answer {
     /// The standard deviation of the noise, in the units of the statistic (for a mean: of the sum behind it).
     pub noise_std: f64,
     /// One for each number that was asked for.
-    pub estimates: Vec<Estimate>,
+    pub numbers: Vec<Number>,
 }
 
 /// A number and where the truth about those who took part lies, clipped as they were, with the confidence that was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Estimate {
+pub struct Number {
     /// Which bin or fraction; empty where there is only one number.
     pub label: String,
-    /// The estimate.
+    /// The noisy number.
     pub value: f64,
     /// The lower end of the interval.
     pub low: f64,
@@ -68,13 +68,8 @@ pub(crate) fn answers(layout: &Layout, noisy: &[i64], confidence: Probability) -
         let noise_std = field.noise_std;
         let noisy = Noisy { values: &noisy[coordinate..=coordinate], grid: field.grid, noise_std };
         let (value, half) = (noisy.value(0), noisy.half(reach(confidence), 1));
-        let estimate = Estimate { label: String::new(), value, low: value - half, high: value + half };
-        answers.push(Answer {
-            name: "took part".into(),
-            statistic: "active count",
-            noise_std,
-            estimates: vec![estimate],
-        });
+        let number = Number { label: String::new(), value, low: value - half, high: value + half };
+        answers.push(Answer { name: "took part".into(), statistic: "active count", noise_std, numbers: vec![number] });
     }
     answers
 }
@@ -84,10 +79,10 @@ fn answer(layout: &Layout, part: &Part, noisy: &[i64], confidence: Probability) 
     let mine = Noisy { values: &noisy[part.coordinates.clone()], grid: part.grid, noise_std };
     let around = |label: String, i: usize| {
         let (value, half) = (mine.value(i), mine.half(reach(confidence), 1));
-        Estimate { label, value, low: value - half, high: value + half }
+        Number { label, value, low: value - half, high: value + half }
     };
     let range = |edges: &Edges, i: usize| format!("{} to {}", edges.edge(i), edges.edge(i + 1));
-    let estimates = match &part.query.statistic {
+    let numbers = match &part.query.statistic {
         Statistic::People | Statistic::Rows(_) | Statistic::Sum(..) => vec![around(String::new(), 0)],
         Statistic::Mean(_, clip) => {
             let people = &layout.fields[layout.field_of[part.coordinates.start + 1]];
@@ -104,11 +99,11 @@ fn answer(layout: &Layout, part: &Part, noisy: &[i64], confidence: Probability) 
             probabilities.iter().map(|&probability| quantile(&mine, edges, probability, confidence)).collect()
         }
     };
-    Answer { name: part.query.name.clone(), statistic: part.query.statistic.word(), noise_std, estimates }
+    Answer { name: part.query.name.clone(), statistic: part.query.statistic.word(), noise_std, numbers }
 }
 
 /// The ratio of a noisy sum and a noisy number of people. Each has half of what may go wrong; the interval is that of all ratios.
-fn mean(sum: &Noisy<'_>, people: &Noisy<'_>, clip: Clip, confidence: Probability) -> Estimate {
+fn mean(sum: &Noisy<'_>, people: &Noisy<'_>, clip: Clip, confidence: Probability) -> Number {
     let half_each = normal::quantile(0.75 + confidence.get() / 4.0);
     let (s, n) = (sum.value(0), people.value(0));
     let (s_half, n_half) = (sum.half(half_each, 1), people.half(half_each, 1));
@@ -117,16 +112,16 @@ fn mean(sum: &Noisy<'_>, people: &Noisy<'_>, clip: Clip, confidence: Probability
     if n - n_half <= 0.0 {
         // There may be nobody, and then the mean may be anything.
         let value = if n >= 1.0 { at(s, n) } else { clip.middle() };
-        return Estimate { label, value, low: clip.low(), high: clip.high() };
+        return Number { label, value, low: clip.low(), high: clip.high() };
     }
     let corners = [s - s_half, s + s_half].map(|s| [at(s, n - n_half), at(s, n + n_half)]);
     let [[a, b], [c, d]] = corners;
-    Estimate { label, value: at(s, n), low: a.min(b), high: c.max(d) }
+    Number { label, value: at(s, n), low: a.min(b), high: c.max(d) }
 }
 
 /// Where the noisy counts, added up, pass a fraction of their total. Bin k holds the true quantile if the true counts up to it
 /// reach the fraction and those before it do not; the interval is of all bins for which neither is contradicted.
-fn quantile(counts: &Noisy<'_>, edges: &Edges, probability: Probability, confidence: Probability) -> Estimate {
+fn quantile(counts: &Noisy<'_>, edges: &Edges, probability: Probability, confidence: Probability) -> Number {
     let (bins, q) = (counts.values.len(), probability.get());
     let total: f64 = (0..bins).map(|i| counts.value(i)).sum();
     // G(k) = Σ_{i<k} − q·Σ_all has noise of variance σ²·(k·(1−q)² + (bins−k)·q²).
@@ -147,5 +142,5 @@ fn quantile(counts: &Noisy<'_>, edges: &Edges, probability: Probability, confide
     let possible = |k: usize| before[k + 1] >= -half(k + 1) && before[k] <= half(k);
     let low = (0..bins).find(|&k| possible(k)).unwrap_or(found).min(found);
     let high = (0..bins).rfind(|&k| possible(k)).unwrap_or(found).max(found);
-    Estimate { label: format!("{q}"), value, low: edges.edge(low), high: edges.edge(high + 1) }
+    Number { label: format!("{q}"), value, low: edges.edge(low), high: edges.edge(high + 1) }
 }

@@ -83,8 +83,7 @@ pub fn ask(
     for budget in accounts.budgets() {
         worst_case = worst_case.max(layout.worst_case(&layout.prices(budget)?));
     }
-    if accounts.settings().mode == Mode::WorstCase
-        && accounts.worst_case().saturating_add(u64::from(worst_case)) > u64::from(FULL)
+    if accounts.settings().mode == Mode::WorstCase && accounts.worst_case().saturating_add(worst_case) > u64::from(FULL)
     {
         return Err(RoundError::Refused);
     }

@@ -86,12 +86,9 @@ pub struct NotComparable {
     pub with: String,
 }
 
-impl Condition {
-    /// Reads a condition.
-    ///
-    /// # Errors
-    /// [`ConditionError`] says what was expected, and where.
-    pub fn parse(text: &str) -> Result<Self, ConditionError> {
+impl std::str::FromStr for Condition {
+    type Err = ConditionError;
+    fn from_str(text: &str) -> Result<Self, ConditionError> {
         let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
         let condition = parser.any()?;
         match parser.peek() {
@@ -99,7 +96,50 @@ impl Condition {
             Some(_) => Err(parser.complaint("something is left over")),
         }
     }
+}
 
+/// As it may be read again.
+impl std::fmt::Display for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let quoted = |column: &String| format!("\"{}\"", column.replace('"', "\"\""));
+        match self {
+            Self::And(a, b) => write!(f, "({a} and {b})"),
+            Self::Or(a, b) => write!(f, "({a} or {b})"),
+            Self::Not(a) => write!(f, "not ({a})"),
+            Self::Compare(column, comparison, value) => write!(f, "{} {} {value}", quoted(column), comparison.sign()),
+            Self::In(column, values) => {
+                let values: Vec<String> = values.iter().map(Value::to_string).collect();
+                write!(f, "{} in ({})", quoted(column), values.join(", "))
+            }
+            Self::IsNull(column) => write!(f, "{} is null", quoted(column)),
+        }
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(text) => f.write_str(text),
+            Self::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
+            Self::Truth(truth) => write!(f, "{truth}"),
+        }
+    }
+}
+
+impl Comparison {
+    const fn sign(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::Greater => ">",
+            Self::AtLeast => ">=",
+        }
+    }
+}
+
+impl Condition {
     /// The columns it looks at.
     pub(crate) fn columns(&self, found: &mut Vec<String>) {
         match self {
@@ -440,7 +480,9 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: [bool; 4]) {
-        let met = Condition::parse(text).expect(text).met(&batch()).expect(text);
+        let condition: Condition = text.parse().expect(text);
+        assert_eq!(condition.to_string().parse(), Ok(condition.clone()), "{condition}");
+        let met = condition.met(&batch()).expect(text);
         let met: Vec<bool> = met.iter().collect();
         assert_eq!(met, expected, "{text}");
     }
@@ -482,11 +524,11 @@ mod tests {
             ("age > 1..2", "not a number"),
             ("age > 1e999", "not a number"),
         ] {
-            let error = Condition::parse(text).expect_err(text).to_string();
+            let error = text.parse::<Condition>().expect_err(text).to_string();
             assert!(error.contains(problem), "{text}: {error}");
         }
-        assert!(Condition::parse(&"not ".repeat(5000)).is_err());
-        assert!(Condition::parse(&"(".repeat(100_000)).is_err());
+        assert!("not ".repeat(5000).parse::<Condition>().is_err());
+        assert!("(".repeat(100_000).parse::<Condition>().is_err());
     }
 
     #[test]
@@ -498,7 +540,7 @@ mod tests {
             ("member > 3", "column `member` is Boolean and cannot be compared with the number 3"),
             ("day > 'soon'", "column `day` is Date32 and cannot be compared with the text 'soon'"),
         ] {
-            let error = Condition::parse(text).expect(text).met(&batch()).expect_err(text).to_string();
+            let error = text.parse::<Condition>().expect(text).met(&batch()).expect_err(text).to_string();
             assert!(error.contains(said), "{error}");
         }
     }

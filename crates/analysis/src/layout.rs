@@ -1,7 +1,7 @@
 //! The vector of one round: which coordinates there are, on which grid, under which noise, and what a person's rows make of them.
 
-use crate::query::{Bins, ClipNorm, Edges, NoiseStd, Query, QueryError, Statistic};
-use paygo_accounting::individual::{Fine, PersonalBudget, Price};
+use crate::query::{Bins, Edges, NoiseStd, Query, QueryError, Statistic, Weight};
+use paygo_accounting::individual::{FULL, Fine, PersonalBudget, Price};
 use paygo_accounting::params::OutOfDomain;
 use paygo_noise::{DiscreteGaussian, Grid, Ratio};
 use paygo_numeric::rounding::mul_up;
@@ -83,11 +83,28 @@ pub(crate) struct Part {
 /// What a person's rows become.
 #[derive(Clone, Debug)]
 pub(crate) enum Rule {
-    People { one: i64 },
-    Rows { one: i64, most: i64 },
-    Sum { low: i64, high: i64 },
-    Mean { middle: i64, half: i64, one: i64 },
-    Bins { bins: BinOf, one: i64, bound: u64 },
+    People {
+        one: i64,
+    },
+    Rows {
+        one: i64,
+        most: i64,
+    },
+    Sum {
+        low: i64,
+        high: i64,
+    },
+    Mean {
+        middle: i64,
+        half: i64,
+        one: i64,
+    },
+    /// Rows scaled to a norm, or one person split over the bins.
+    Bins {
+        bins: BinOf,
+        one: i64,
+        bound: Option<u64>,
+    },
 }
 
 /// Which bin a value falls into.
@@ -175,7 +192,7 @@ impl Layout {
                 self.field(people.with_bound(one.unsigned_abs()), 1);
                 Rule::Mean { middle, half, one }
             }
-            Statistic::Histogram(_, bins, norm) => {
+            Statistic::Histogram(_, bins, weight) => {
                 let (bins, count) = match bins {
                     Bins::Categories(names) => {
                         let numbered = (0..=u16::MAX).zip(names).map(|(i, name)| (name.clone(), i));
@@ -183,20 +200,23 @@ impl Layout {
                     }
                     Bins::Edges(edges) => (BinOf::Number(*edges), usize::from(edges.count())),
                 };
-                self.bins(field, bins, count, *norm)?
+                self.bins(field, bins, count, *weight)?
             }
-            Statistic::Quantile(_, edges, norm, _) => {
-                self.bins(field, BinOf::Number(*edges), usize::from(edges.count()), *norm)?
+            Statistic::Quantile(_, edges, weight, _) => {
+                self.bins(field, BinOf::Number(*edges), usize::from(edges.count()), *weight)?
             }
         };
         self.parts.push(Part { query, coordinates: first..self.field_of.len(), grid, rule });
         Ok(())
     }
 
-    fn bins(&mut self, field: Field, bins: BinOf, count: usize, norm: ClipNorm) -> Result<Rule, QueryError> {
+    fn bins(&mut self, field: Field, bins: BinOf, count: usize, weight: Weight) -> Result<Rule, QueryError> {
         let one = field.one()?;
-        let bound = field.steps("clip_norm", norm.get())?.unsigned_abs();
-        self.field(field.with_bound(bound), count);
+        let bound = match weight {
+            Weight::Person => None,
+            Weight::Rows(norm) => Some(field.steps("clip_norm", norm.get())?.unsigned_abs()),
+        };
+        self.field(field.with_bound(bound.unwrap_or(one.unsigned_abs())), count);
         Ok(Rule::Bins { bins, one, bound })
     }
 
@@ -227,10 +247,31 @@ impl Layout {
         Ok(Prices(self.fields.iter().map(price).collect::<Result<_, _>>()?))
     }
 
-    /// The share that the most exposed person imaginable would pay: public.
-    pub(crate) fn worst_case(&self, prices: &Prices) -> u32 {
+    /// What the most exposed person imaginable would pay, in shares of a budget: public, and possibly more than a whole one.
+    pub(crate) fn worst_case(&self, prices: &Prices) -> u64 {
         let fine = |(field, price): (&Field, &Price)| price.fine(field.bound);
-        self.fields.iter().zip(&prices.0).map(fine).fold(Fine::default(), Fine::plus).share()
+        self.fields.iter().zip(&prices.0).map(fine).fold(Fine::default(), Fine::plus).shares()
+    }
+
+    /// What the most exposed person imaginable would pay for each query, and for being counted, as a fraction of a budget: public.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when the budget is 0.
+    pub fn worst_cases(&self, budget: &PersonalBudget) -> Result<Vec<f64>, OutOfDomain> {
+        let prices = self.prices(budget)?;
+        let of = |coordinates: Range<usize>| {
+            let mut fields: Vec<usize> = self.field_of[coordinates].to_vec();
+            fields.dedup();
+            let fine = fields.iter().map(|&field| prices.0[field].fine(self.fields[field].bound));
+            fine.fold(Fine::default(), Fine::plus).to_f64_up() / f64::from(FULL)
+        };
+        let active = self.active.map(|(coordinate, _)| coordinate..coordinate + 1);
+        Ok(self.parts.iter().map(|part| part.coordinates.clone()).chain(active).map(of).collect())
+    }
+
+    /// The queries, in order.
+    pub fn queries(&self) -> impl Iterator<Item = &Query> {
+        self.parts.iter().map(|part| &part.query)
     }
 
     /// Turns what one person's rows added up to into their contribution, clipped, and says what it costs them. The entries are
@@ -281,7 +322,14 @@ impl Rule {
             }
             // A row adds to both coordinates or to none.
             (Self::Mean { .. }, entries) => entries.iter_mut().for_each(|entry| entry.value = 0),
-            (Self::Bins { one, bound, .. }, entries) => {
+            // Shares of one, rounded down: their squares add up to at most one.
+            (Self::Bins { one, bound: None, .. }, entries) => {
+                let rows = entries.iter().map(|entry| i128::from(entry.value.max(0))).sum::<i128>().max(1);
+                for entry in entries {
+                    entry.value = i64::try_from(i128::from(entry.value.max(0)) * i128::from(*one) / rows).unwrap_or(0);
+                }
+            }
+            (Self::Bins { one, bound: Some(bound), .. }, entries) => {
                 // Up to 2⁵⁵, so that the squares of 2¹⁶ coordinates add up within 128 bits.
                 entries.iter_mut().for_each(|entry| entry.value = entry.value.saturating_mul(*one).min(1 << 55));
                 let square = |entry: &Entry| u128::from(entry.value.unsigned_abs()).pow(2);

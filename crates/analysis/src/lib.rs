@@ -22,19 +22,22 @@
 //!
 //! ```
 //! use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
-//! use paygo_analysis::{ask, open_accounts, Clip, Layout, Manner, Mode, NoiseStd, Query, Settings, Statistic, Table};
+//! use paygo_analysis::{ask, open_accounts, Layout, Manner, Mode, NoiseStd, Query, Settings, Statistic, Table};
 //! use std::sync::Arc;
 //! let user: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 2, 3]));
 //! let amount: ArrayRef = Arc::new(Float64Array::from(vec![10.0, 20.0, 500.0, 3.0]));
 //! let table = Table::in_memory(vec![RecordBatch::try_from_iter([("user", user), ("amount", amount)])?]);
 //! let settings = Settings::new("user", Mode::Individual, "epsilon=1,delta=1e-6".parse()?);
 //! let mut accounts = open_accounts(None, &table, &settings, &|_| ())?;
-//! let sum = Query::new("sales", Statistic::Sum("amount".into(), Clip::new(0.0, 100.0)?), None, NoiseStd::new(500.0)?)?;
+//! let sum = Statistic::Sum("amount".into(), "0..100".parse()?);
+//! let sum = Query::new("sales", sum, Some("amount > 0".parse()?), NoiseStd::new(500.0)?)?;
 //! let mut source = paygo_noise::Source::from_operating_system()?;
 //! let answers = ask(&table, &Layout::new(vec![sum], None)?, &mut accounts, Manner::default(), &mut source, &|_| ())?;
 //! assert_eq!(answers.answers[0].name, "sales"); // 30 + 100 + 3, and noise of 500
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+pub use arrow;
 
 mod accounts;
 mod answer;
@@ -48,12 +51,12 @@ mod settings;
 mod table;
 
 pub use accounts::{Accounts, AccountsError, Disclosure};
-pub use answer::{Answer, Estimate};
+pub use answer::{Answer, Number};
 pub use ask::{Answers, Manner, ask, open_accounts};
 pub use condition::{Comparison, Condition, ConditionError, NotComparable, Value};
 pub use layout::Layout;
 pub use person::{Key, PersonError, Salt};
-pub use query::{Bins, Clip, ClipNorm, Edges, NoiseStd, Probability, Query, QueryError, Statistic};
+pub use query::{Bins, Clip, ClipNorm, Edges, NoiseStd, Probability, Query, QueryError, Statistic, Weight};
 pub use round::{Exhausted, Gathered, RoundError, check_columns, gather};
 pub use settings::{Allowance, Mode, Settings, Tier};
 pub use table::{Partition, Progress, Table, TableError};

@@ -1,6 +1,6 @@
 //! What can be asked.
 
-use crate::condition::{Condition, ConditionError};
+use crate::condition::Condition;
 use paygo_accounting::params::OutOfDomain;
 
 /// One question about a table of people.
@@ -27,11 +27,19 @@ pub enum Statistic {
     /// The mean over people of each person's own mean of a column. A person contributes that mean, clamped into the range, and 1
     /// to the number of people.
     Mean(String, Clip),
-    /// How many rows fall into each bin. A person contributes their row counts, scaled to this ℓ2 norm if they have a larger one.
-    Histogram(String, Bins, ClipNorm),
-    /// The values below which these fractions of the rows lie, from a noisy histogram over a public grid. A person contributes as to
-    /// a histogram.
-    Quantile(String, Edges, ClipNorm, Vec<Probability>),
+    /// How many people, or rows, fall into each bin.
+    Histogram(String, Bins, Weight),
+    /// The values below which these fractions of the people, or rows, lie, from a noisy histogram over a public grid.
+    Quantile(String, Edges, Weight, Vec<Probability>),
+}
+
+/// What a person counts for in a histogram.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Weight {
+    /// One, split over the bins in proportion to their rows: the bins add up to the number of people.
+    Person,
+    /// Their rows, scaled to this ℓ2 norm if they have a larger one.
+    Rows(ClipNorm),
 }
 
 /// Public bins.
@@ -75,9 +83,6 @@ pub enum QueryError {
     /// A number outside its domain.
     #[error(transparent)]
     OutOfDomain(#[from] OutOfDomain),
-    /// A condition that cannot be read.
-    #[error(transparent)]
-    Condition(#[from] ConditionError),
     /// A histogram without bins, or with the same one twice.
     #[error("categories: {0}; expected one or more names, each once")]
     Categories(String),
@@ -101,11 +106,11 @@ impl Query {
     /// A question, under a name, about the rows that meet a condition.
     ///
     /// # Errors
-    /// [`QueryError`] when the condition cannot be read, or bins or fractions are missing or given twice.
+    /// [`QueryError`] when bins or fractions are missing or given twice.
     pub fn new(
         name: &str,
         statistic: Statistic,
-        condition: Option<&str>,
+        condition: Option<Condition>,
         noise_std: NoiseStd,
     ) -> Result<Self, QueryError> {
         match &statistic {
@@ -130,7 +135,6 @@ impl Query {
             | Statistic::Histogram(..)
             | Statistic::Quantile(..) => {}
         }
-        let condition = condition.map(Condition::parse).transpose()?;
         Ok(Self { name: name.to_owned(), statistic, condition, noise_std })
     }
 
@@ -145,6 +149,35 @@ impl Query {
         found.extend(self.statistic.column().map(str::to_owned));
         if let Some(condition) = &self.condition {
             condition.columns(found);
+        }
+    }
+}
+
+/// `sum of amount, each person's total clamped to 0..100, where day = 1`
+impl std::fmt::Display for Query {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let weight = |weight: &Weight| match weight {
+            Weight::Person => "each person counts as one".to_owned(),
+            Weight::Rows(norm) => format!("rows, each person's scaled to norm {}", norm.get()),
+        };
+        match &self.statistic {
+            Statistic::People => write!(f, "people")?,
+            Statistic::Rows(most) => write!(f, "rows, at most {most} of each person")?,
+            Statistic::Sum(column, clip) => {
+                write!(f, "sum of {column}, each person's total clamped to {}..{}", clip.low, clip.high)?;
+            }
+            Statistic::Mean(column, clip) => {
+                write!(f, "mean over people of their own mean of {column}, clamped to {}..{}", clip.low, clip.high)?;
+            }
+            Statistic::Histogram(column, _, by) => write!(f, "histogram of {column}, {}", weight(by))?,
+            Statistic::Quantile(column, edges, by, _) => {
+                let (low, high) = (edges.range.low, edges.range.high);
+                write!(f, "quantile of {column} over {low}..{high} in {} bins, {}", edges.count, weight(by))?;
+            }
+        }
+        match &self.condition {
+            Some(condition) => write!(f, ", where {condition}"),
+            None => Ok(()),
         }
     }
 }
@@ -343,16 +376,14 @@ mod tests {
     #[test]
     fn what_cannot_be_asked() {
         let noise = NoiseStd::new(1.0).expect("noise");
-        let norm = ClipNorm::new(1.0).expect("a norm");
         let histogram = |names: &[&str]| {
             let names = names.iter().map(|&name| name.to_owned()).collect();
-            Query::new("h", Statistic::Histogram("region".into(), Bins::Categories(names), norm), None, noise)
+            Query::new("h", Statistic::Histogram("region".into(), Bins::Categories(names), Weight::Person), None, noise)
         };
         assert!(histogram(&["a", "b"]).is_ok());
         assert!(histogram(&["a", "b", "a"]).expect_err("twice").to_string().contains("`a` is given twice"));
         assert!(histogram(&[]).is_err());
         assert!(Query::new("r", Statistic::Rows(0), None, noise).is_err());
-        assert!(Query::new("p", Statistic::People, Some("age >"), noise).is_err());
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-9, 1e300] {
             assert!(NoiseStd::new(bad).is_err() && (ClipNorm::new(bad).is_err() || bad == 1e-9), "{bad}");
         }

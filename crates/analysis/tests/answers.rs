@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{ask_plainly, ask_with, batch, clip, fresh, layout, noise, norm, query, settings, share, sum, table};
+use common::{ask_plainly, ask_with, batch, clip, fresh, layout, noise, query, rows, settings, share, sum, table};
 use paygo_accounting::individual::FULL;
 use paygo_analysis::{
-    Answer, Bins, Exhausted, Layout, Manner, Probability, Query, RoundError, Settings, Statistic, Table, Tier,
+    Answer, Bins, Exhausted, Layout, Manner, Probability, Query, RoundError, Settings, Statistic, Table, Tier, Weight,
     open_accounts,
 };
 
@@ -30,16 +30,16 @@ fn one(table: &Table, query: Query) -> Answer {
 #[track_caller]
 fn check(query: Query, expected: &[(&str, f64)]) {
     let answer = one(&table(&ROWS), query);
-    let labels: Vec<&str> = answer.estimates.iter().map(|estimate| estimate.label.as_str()).collect();
+    let labels: Vec<&str> = answer.numbers.iter().map(|estimate| estimate.label.as_str()).collect();
     assert_eq!(labels, expected.iter().map(|(label, _)| *label).collect::<Vec<_>>());
-    for (estimate, (_, expected)) in answer.estimates.iter().zip(expected) {
+    for (estimate, (_, expected)) in answer.numbers.iter().zip(expected) {
         assert!((estimate.value - expected).abs() < 0.01, "{estimate:?}, expected {expected}");
         assert!(estimate.low <= estimate.value && estimate.value <= estimate.high);
     }
 }
 
 fn selected(statistic: Statistic, condition: &str) -> Query {
-    Query::new("q", statistic, Some(condition), noise(HARDLY)).expect("a query")
+    Query::new("q", statistic, Some(condition.parse().expect(condition)), noise(HARDLY)).expect("a query")
 }
 
 #[test]
@@ -57,26 +57,35 @@ fn statistics_are_over_people() {
 }
 
 #[test]
-fn histograms_are_clipped_in_their_norm() {
+fn in_a_histogram_a_person_counts_as_one_or_by_rows() {
     let categories = |names: &[&str]| Bins::Categories(names.iter().map(|&name| name.to_owned()).collect());
-    let histogram = |bins, bound| query(Statistic::Histogram("region".into(), bins, norm(bound)), HARDLY);
-    // Row counts (North, South): 1 (1, 1), 2 (1, 0), 3 (0, 2): scaled to norm 1.
-    let half = 0.5f64.sqrt();
-    check(histogram(categories(&["North", "South"]), 1.0), &[("North", half + 1.0), ("South", half + 1.0)]);
-    check(histogram(categories(&["South", "North"]), 100.0), &[("South", 3.0), ("North", 2.0)]);
+    let histogram = |bins, weight| query(Statistic::Histogram("region".into(), bins, weight), HARDLY);
+    let three = categories(&["North", "South", "East"]);
+    // Rows (North, South, East): 1 (1, 1, 0), 2 (1, 0, 0), 3 (0, 2, 1). The fourth person is elsewhere.
+    let split = [("North", 0.5 + 1.0), ("South", 0.5 + 2.0 / 3.0), ("East", 1.0 / 3.0)];
+    check(histogram(three.clone(), Weight::Person), &split);
+    check(histogram(three.clone(), rows(100.0)), &[("North", 2.0), ("South", 3.0), ("East", 1.0)]);
+    let (two, five) = (2f64.sqrt(), 5f64.sqrt());
+    let scaled = [("North", 1.0 / two + 1.0), ("South", 1.0 / two + 2.0 / five), ("East", 1.0 / five)];
+    check(histogram(three, rows(1.0)), &scaled);
     let edges = Bins::Edges("0..100:2".parse().expect("a grid"));
-    let amounts = query(Statistic::Histogram("amount".into(), edges, norm(100.0)), HARDLY);
+    let amounts = query(Statistic::Histogram("amount".into(), edges, rows(100.0)), HARDLY);
     check(amounts, &[("0 to 50", 6.0), ("50 to 100", 1.0)]);
 }
 
 #[test]
 fn quantiles_come_from_a_grid() {
-    let rows: Vec<(i64, f64, &str)> = (0..1000u16).map(|i| (i64::from(i), f64::from(i) / 10.0, "x")).collect();
+    let rows_of: Vec<(i64, f64, &str)> = (0..1000u16).map(|i| (i64::from(i), f64::from(i) / 10.0, "x")).collect();
     let probabilities = [0.1, 0.5, 0.9].map(|p| Probability::new(p).expect("a fraction")).to_vec();
     let grid = "0..100:50".parse().expect("a grid");
-    let statistic = Statistic::Quantile("amount".into(), grid, norm(1.0), probabilities);
-    let answer = one(&table(&rows), query(statistic, HARDLY));
-    for (estimate, expected) in answer.estimates.iter().zip([10.0, 50.0, 90.0]) {
+    let statistic = Statistic::Quantile("amount".into(), grid, Weight::Person, probabilities);
+    let answer = one(&table(&rows_of), query(statistic.clone(), HARDLY));
+    // Somebody with many rows is still one person.
+    let mut uneven = rows_of.clone();
+    uneven.extend((0..5000).map(|_| (7, 99.0, "x")));
+    let uneven = one(&table(&uneven), query(statistic, HARDLY));
+    assert!((uneven.numbers[1].value - 50.0).abs() < 0.3, "{uneven:?}");
+    for (estimate, expected) in answer.numbers.iter().zip([10.0, 50.0, 90.0]) {
         assert!((estimate.value - expected).abs() < 0.2, "{estimate:?}");
         assert!(estimate.low <= expected && expected <= estimate.high && estimate.high - estimate.low <= 4.01);
     }
@@ -140,7 +149,7 @@ fn those_who_are_left_out_do_not_count() {
         let mut accounts = fresh(&table, "rho=1");
         ask_plainly(&table, &coarse, &mut accounts);
         let rounds = 6;
-        let answer = |_| ask_with(&table, &fine, &mut accounts, manner).expect("answers").answers[0].estimates[0].value;
+        let answer = |_| ask_with(&table, &fine, &mut accounts, manner).expect("answers").answers[0].numbers[0].value;
         let values: Vec<f64> = (0..rounds).map(answer).collect();
         (values[0], share(&accounts, "1"))
     };
@@ -161,10 +170,10 @@ fn scaling_down_gives_the_norm_that_is_left() {
     let layout = layout(vec![query(sum(0.0, 100.0), HARDLY)]);
     let manner = Manner { exhausted: Exhausted::ScaledDown, ..Manner::default() };
     let first = ask_with(&table, &layout, &mut accounts, manner).expect("answers");
-    assert!((first.answers[0].estimates[0].value - 4.0).abs() < 0.01, "{first:?}");
+    assert!((first.answers[0].numbers[0].value - 4.0).abs() < 0.01, "{first:?}");
     assert_eq!(share(&accounts, "1"), FULL);
     let second = ask_with(&table, &layout, &mut accounts, manner).expect("answers");
-    assert!(second.answers[0].estimates[0].value.abs() < 0.01, "{second:?}");
+    assert!(second.answers[0].numbers[0].value.abs() < 0.01, "{second:?}");
 }
 
 #[test]
@@ -176,7 +185,7 @@ fn the_active_count_is_charged_to_everybody_in_the_table() {
         let answers = ask_plainly(&table, &layout, &mut accounts);
         let count = &answers.answers[1];
         assert_eq!((count.name.as_str(), count.statistic), ("took part", "active count"));
-        assert!((count.estimates[0].value - active).abs() < 0.01, "{count:?}");
+        assert!((count.numbers[0].value - active).abs() < 0.01, "{count:?}");
     }
 }
 
@@ -232,7 +241,7 @@ fn partitions_do_not_matter() {
             query(sum(0.0, 100.0), HARDLY),
             Query::new(
                 "h",
-                Statistic::Histogram("region".into(), Bins::Categories(vec!["North".into()]), norm(1.0)),
+                Statistic::Histogram("region".into(), Bins::Categories(vec!["North".into()]), Weight::Person),
                 None,
                 noise(1.0),
             )
@@ -256,7 +265,7 @@ fn intervals_hold_as_often_as_they_say() {
     let queries = vec![
         Query::new("count", Statistic::People, None, noise(10.0)).expect("a query"),
         Query::new("mean", Statistic::Mean("amount".into(), clip(0.0, 50.0)), None, noise(300.0)).expect("a query"),
-        Query::new("median", Statistic::Quantile("amount".into(), edges, norm(1.0), vec![half]), None, noise(2.0))
+        Query::new("median", Statistic::Quantile("amount".into(), edges, Weight::Person, vec![half]), None, noise(2.0))
             .expect("q"),
     ];
     let layout = layout(queries);
@@ -266,7 +275,7 @@ fn intervals_hold_as_often_as_they_say() {
     for _ in 0..runs {
         let answers = ask_with(&table, &layout, &mut accounts, manner).expect("answers").answers;
         for (held, (answer, truth)) in held.iter_mut().zip(answers.iter().zip([200.0, 24.5, 25.0])) {
-            let estimate = &answer.estimates[0];
+            let estimate = &answer.numbers[0];
             *held += i32::from(estimate.low <= truth && truth <= estimate.high);
         }
     }

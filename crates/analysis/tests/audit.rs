@@ -45,7 +45,7 @@ fn shipped(rows: &[Row], source: &mut Source) -> Vec<f64> {
     let mut accounts = fresh(&table, &budget().to_string());
     let layout = layout(vec![query(sum(0.0, 100.0), noise_std())]);
     let answer =
-        |_| ask_with(&table, &layout, &mut accounts, Manner::default()).expect("answers").answers[0].estimates[0].value;
+        |_| ask_with(&table, &layout, &mut accounts, Manner::default()).expect("answers").answers[0].numbers[0].value;
     (0..8).map(answer).collect()
 }
 

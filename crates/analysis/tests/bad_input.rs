@@ -3,10 +3,11 @@
 mod common;
 
 use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
-use common::{clip, layout, noise, norm, query, settings, sum};
+use common::{clip, layout, noise, query, settings, sum};
 use parquet::arrow::ArrowWriter;
 use paygo_analysis::{
-    Bins, Edges, Layout, Manner, Query, QueryError, RoundError, Statistic, Table, TableError, ask, open_accounts,
+    Bins, Edges, Layout, Manner, Query, QueryError, RoundError, Statistic, Table, TableError, Weight, ask,
+    open_accounts,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,7 +46,7 @@ fn with_person(person: ArrayRef) -> Table {
 }
 
 fn selected(condition: &str) -> Query {
-    Query::new("q", sum(0.0, 100.0), Some(condition), noise(50.0)).expect("a query")
+    Query::new("q", sum(0.0, 100.0), Some(condition.parse().expect(condition)), noise(50.0)).expect("a query")
 }
 
 #[test]
@@ -55,7 +56,10 @@ fn values_must_be_finite_where_they_are_selected() {
         let queries = [
             query(sum(0.0, 100.0), 50.0),
             query(Statistic::Mean("amount".into(), clip(0.0, 100.0)), 50.0),
-            query(Statistic::Histogram("amount".into(), Bins::Edges("0..9:3".parse().expect("g")), norm(1.0)), 50.0),
+            query(
+                Statistic::Histogram("amount".into(), Bins::Edges("0..9:3".parse().expect("g")), Weight::Person),
+                50.0,
+            ),
         ];
         for query in queries {
             fails(&table, query, "column `amount` holds something that is not a finite number");
@@ -118,7 +122,7 @@ fn bounds_and_noise_go_together() {
     assert!(matches!(Layout::new(twice, None), Err(QueryError::SameName(_))));
     let wide = |name: &str| {
         let edges: Edges = "0..1:60000".parse().expect("a grid");
-        Query::new(name, Statistic::Histogram("amount".into(), Bins::Edges(edges), norm(1.0)), None, noise(1.0))
+        Query::new(name, Statistic::Histogram("amount".into(), Bins::Edges(edges), Weight::Person), None, noise(1.0))
             .expect("q")
     };
     assert!(matches!(Layout::new(vec![wide("a"), wide("b")], None), Err(QueryError::TooMany { .. })));
@@ -200,12 +204,14 @@ fn csv_and_parquet_and_folders_of_both_say_the_same() {
         let mut accounts = open_accounts(None, table, &settings("rho=1e15"), &|_| ()).expect("accounts");
         let mut source = paygo_noise::Source::from_operating_system().expect("a source");
         let answers = ask(table, &layout(vec![query]), &mut accounts, Manner::default(), &mut source, &|_| ());
-        answers.expect("answers").answers[0].estimates[0].value
+        answers.expect("answers").answers[0].numbers[0].value
     };
-    let present = Query::new("q", sum(0.0, 100.0), Some("amount is not null"), noise(1e-4)).expect("a query");
+    let present =
+        Query::new("q", sum(0.0, 100.0), Some("amount is not null".parse().expect("c")), noise(1e-4)).expect("a query");
     assert!((answers(&table, present.clone()) - 85.0).abs() < 0.01);
     let quoted =
-        Query::new("q", sum(0.0, 100.0), Some("region = 'a, b' and amount >= 55"), noise(1e-4)).expect("a query");
+        Query::new("q", sum(0.0, 100.0), Some("region = 'a, b' and amount >= 55".parse().expect("c")), noise(1e-4))
+            .expect("a query");
     assert!((answers(&table, quoted) - 55.0).abs() < 0.01);
     assert!((answers(&table, query(Statistic::People, 1e-4)) - 3.0).abs() < 0.01);
 

@@ -35,14 +35,14 @@ pub(super) fn tell(people: &[people::Person], csv: &Path) -> anyhow::Result<Shop
         bar.set_message(mode.to_string());
         let mut reports = Vec::new();
         for day in 1..=DAYS {
-            let condition = format!("day = {day}");
+            let condition = format!("day = {day}").parse()?;
             let noise = NoiseStd::new(f64::from(NOISE))?;
-            let query = Query::new("customers", Statistic::People, Some(&condition), noise)?;
+            let query = Query::new("customers", Statistic::People, Some(condition), noise)?;
             let layout = Layout::new(vec![query], None)?;
             bar.inc(1);
             match ask(&table, &layout, &mut accounts, Manner::default(), &mut source, &|_| ()) {
                 #[expect(clippy::cast_precision_loss, reason = "a day")]
-                Ok(answers) => reports.push((day as f64, answers.answers[0].estimates[0].value)),
+                Ok(answers) => reports.push((day as f64, answers.answers[0].numbers[0].value)),
                 Err(RoundError::Refused) => break,
                 Err(error) => return Err(error.into()),
             }

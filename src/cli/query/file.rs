@@ -3,7 +3,7 @@
 use anyhow::Context;
 use clap::ValueEnum;
 use paygo_analysis::{
-    Allowance, Bins, Clip, ClipNorm, Edges, Mode, NoiseStd, Probability, Query, Settings, Statistic, Tier,
+    Allowance, Bins, Clip, ClipNorm, Edges, Mode, NoiseStd, Probability, Query, Settings, Statistic, Tier, Weight,
 };
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -123,12 +123,17 @@ impl QuerySpec {
             anyhow::ensure!(!given || fits, "{option} does not go with {word}");
         }
         let clip = || -> anyhow::Result<Clip> {
-            let clip = self.clip.as_ref().with_context(|| format!("{word} needs clip = LOW..HIGH"))?;
+            let clip = self.clip.as_ref().with_context(|| format!("{word} needs clip (--clip LOW..HIGH)"))?;
             Ok(clip.parse()?)
         };
-        let norm = || ClipNorm::new(self.clip_norm.unwrap_or(1.0));
+        let weight = || -> anyhow::Result<Weight> {
+            Ok(match self.clip_norm {
+                Some(norm) => Weight::Rows(ClipNorm::new(norm)?),
+                None => Weight::Person,
+            })
+        };
         let grid = || -> anyhow::Result<Edges> {
-            let grid = self.grid.as_ref().with_context(|| format!("{word} needs grid = LOW..HIGH:BINS"))?;
+            let grid = self.grid.as_ref().with_context(|| format!("{word} needs grid (--grid LOW..HIGH:BINS)"))?;
             Ok(grid.parse()?)
         };
         let statistic = match (&self.sum, &self.mean, &self.histogram, &self.quantile) {
@@ -138,14 +143,16 @@ impl QuerySpec {
                 let bins = match (&self.categories, &self.grid) {
                     (Some(categories), None) => Bins::Categories(categories.clone()),
                     (None, Some(_)) => Bins::Edges(grid()?),
-                    (_, _) => anyhow::bail!("histogram needs categories, or grid = LOW..HIGH:BINS"),
+                    (_, _) => {
+                        anyhow::bail!("histogram needs categories (--categories A,B) or grid (--grid LOW..HIGH:BINS)")
+                    }
                 };
-                Statistic::Histogram(column.clone(), bins, norm()?)
+                Statistic::Histogram(column.clone(), bins, weight()?)
             }
             (_, _, _, Some(column)) => {
                 let at = self.at.clone().unwrap_or_else(|| vec![0.5]);
                 let at = at.into_iter().map(Probability::new).collect::<Result<_, _>>()?;
-                Statistic::Quantile(column.clone(), grid()?, norm()?, at)
+                Statistic::Quantile(column.clone(), grid()?, weight()?, at)
             }
             (None, None, None, None) if rows => {
                 let clip = clip()?;
@@ -157,8 +164,9 @@ impl QuerySpec {
             }
             (None, None, None, None) => Statistic::People,
         };
-        let noise_std = self.noise_std.context("give noise_std, the standard deviation of the noise")?;
-        Ok(Query::new(name, statistic, self.condition.as_deref(), NoiseStd::new(noise_std)?)?)
+        let noise_std = self.noise_std.context("give noise_std (--noise-std), the standard deviation of the noise")?;
+        let condition = self.condition.as_deref().map(str::parse).transpose()?;
+        Ok(Query::new(name, statistic, condition, NoiseStd::new(noise_std)?)?)
     }
 
     /// `sum amount where day = 1`

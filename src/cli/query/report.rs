@@ -1,7 +1,7 @@
 //! Answers as rows, as JSON and as a page.
 
 use super::{Asked, participation, promise};
-use paygo_analysis::{Answer, Answers, Estimate};
+use paygo_analysis::{Answer, Answers, Number};
 use paygo_report::{Block, IntervalChart, Page, Table};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn shown(x: f64, uncertainty: f64) -> String {
     if text.trim_start_matches(['-', '0', '.']).is_empty() { text.trim_start_matches('-').to_owned() } else { text }
 }
 
-fn cells(answer: &Answer, estimate: &Estimate) -> [String; 4] {
+fn cells(answer: &Answer, estimate: &Number) -> [String; 4] {
     let name = match estimate.label.as_str() {
         "" => answer.name.clone(),
         label => format!("{}: {label}", answer.name),
@@ -30,7 +30,7 @@ fn cells(answer: &Answer, estimate: &Estimate) -> [String; 4] {
 
 /// One row for each number.
 pub(super) fn rows(answers: &Answers) -> Vec<Vec<String>> {
-    let rows = |answer: &Answer| answer.estimates.iter().map(|e| cells(answer, e).to_vec()).collect::<Vec<_>>();
+    let rows = |answer: &Answer| answer.numbers.iter().map(|e| cells(answer, e).to_vec()).collect::<Vec<_>>();
     answers.answers.iter().flat_map(rows).collect()
 }
 
@@ -64,12 +64,12 @@ pub(super) fn page(answers: &Answers, asked: &Asked, confidence: &str) -> anyhow
         ),
     ];
     // One number is better read than looked at.
-    for answer in answers.answers.iter().filter(|answer| answer.estimates.len() > 1) {
+    for answer in answers.answers.iter().filter(|answer| answer.numbers.len() > 1) {
         blocks.push(Block::Heading(answer.name.clone()));
         let chart = IntervalChart {
             title: format!("{}, noise {}", answer.name, answer.noise_std),
             value_label: answer.statistic.to_owned(),
-            points: answer.estimates.iter().map(|e| (e.label.clone(), e.low, e.value, e.high)).collect(),
+            points: answer.numbers.iter().map(|e| (e.label.clone(), e.low, e.value, e.high)).collect(),
         };
         blocks.push(Block::Figure { svg: chart.svg()?, caption: interval_name(confidence) });
     }

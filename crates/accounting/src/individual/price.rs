@@ -109,12 +109,18 @@ impl Fine {
         }
     }
 
+    /// Whole shares, rounded up, also beyond a budget.
+    #[must_use]
+    pub fn shares(self) -> u64 {
+        // ROUNDING: up.
+        let whole = (self.0 >> 64) + u128::from(self.0 & u128::from(u64::MAX) != 0);
+        u64::try_from(whole).unwrap_or(u64::MAX)
+    }
+
     /// Whole shares, rounded up; [`NEVER`] when it is more than a budget.
     #[must_use]
     pub fn share(self) -> u32 {
-        // ROUNDING: up.
-        let whole = (self.0 >> 64) + u128::from(self.0 & u128::from(u64::MAX) != 0);
-        u32::try_from(whole).ok().filter(|&share| share <= FULL).unwrap_or(NEVER)
+        u32::try_from(self.shares()).ok().filter(|&share| share <= FULL).unwrap_or(NEVER)
     }
 }
 

@@ -6,7 +6,7 @@
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use paygo_analysis::{
     Accounts, Answers, Clip, ClipNorm, Layout, Manner, Mode, NoiseStd, Query, RoundError, Settings, Statistic, Table,
-    ask, open_accounts,
+    Weight, ask, open_accounts,
 };
 use paygo_noise::Source;
 use std::sync::Arc;
@@ -43,8 +43,8 @@ pub fn clip(low: f64, high: f64) -> Clip {
     Clip::new(low, high).expect("a clip")
 }
 
-pub fn norm(norm: f64) -> ClipNorm {
-    ClipNorm::new(norm).expect("a norm")
+pub fn rows(norm: f64) -> Weight {
+    Weight::Rows(ClipNorm::new(norm).expect("a norm"))
 }
 
 pub fn sum(low: f64, high: f64) -> Statistic {
