@@ -1,7 +1,7 @@
 //! Accounts that last: what each person has spent, in one file.
 //!
 //! ```text
-//! page 0, 1   commit records, written in turn: generation, rounds, the public worst case, a checksum
+//! page 0, 1   commit records, written in turn, twice in each page: generation, rounds, the public worst case, a checksum
 //! page 2      settings, written once: person column, mode, budgets, number of people, salt, checksums
 //! keys        for each person a key of 128 bits, sorted: a person's place is the rank of their key
 //! directory   where the keys with given leading bits begin
@@ -11,8 +11,8 @@
 //! # A round
 //! A block that changes is written to the one of its two places that is not current, with the next generation; when all are on
 //! disk, one commit record makes that generation current, and only when that is on disk may noise be drawn. A crash at any moment
-//! leaves the last committed round, whole: blocks of a later generation are not looked at. Current is, of a block's two places,
-//! the one with the highest generation that is committed.
+//! leaves the last committed round, whole: blocks of a later generation are not looked at, and are wiped before the next round takes
+//! that generation. Current is, of a block's two places, the one with the highest generation that is committed.
 //!
 //! Everything is read through a map of the file, so opening costs a few pages, and written with `write` calls, so that a full disk
 //! is an error and not a crash. The file is locked for one process. What cannot be noticed is an old copy put in its place.
@@ -140,6 +140,8 @@ pub struct Accounts {
     commit: Commit,
     /// Which of its two places is current, block by block, and its generation.
     current: Vec<(usize, u64)>,
+    /// Places that a round which was never committed has written to.
+    stale: Vec<usize>,
     poisoned: bool,
     /// Whether the file outlives this process.
     lasting: bool,
@@ -262,7 +264,7 @@ impl Accounts {
             .map_err(io)?;
         let block_generations = generation.wrapping_mul(places.count() as u64);
         let commit = Commit { generation, block_generations, ..commit };
-        file.write_all_at(&commit.bytes(), commit.at() as u64).map_err(io)?;
+        file.write_all_at(&commit.page(), commit.at() as u64).map_err(io)?;
         if path.is_some() {
             file.sync_all().map_err(io)?;
         }
@@ -270,6 +272,8 @@ impl Accounts {
         let accounts = Self::from_file(shown.clone(), file, path.is_some())?;
         if let (Some(path), Some(folder), Some(temporary)) = (path, folder, temporary) {
             if replace {
+                let permissions = std::fs::metadata(path).map_err(io)?.permissions();
+                std::fs::set_permissions(temporary.path(), permissions).map_err(io)?;
                 temporary.persist(path).map_err(|error| io(error.error))?;
             } else {
                 temporary.persist_noclobber(path).map_err(|error| io(error.error))?;
@@ -285,6 +289,8 @@ impl Accounts {
     /// [`AccountsError`] when they are in use, damaged, or were made with other settings.
     pub fn open(path: &Path, settings: Option<&Settings>) -> Result<Self, AccountsError> {
         let io = |error| AccountsError::Io { path: path.to_owned(), error };
+        // Through links, so that accounts that are written anew stay one file.
+        let path = &std::fs::canonicalize(path).map_err(io)?;
         let file = File::options().read(true).write(true).open(path).map_err(io)?;
         let ours = file.metadata().map_err(io)?;
         let accounts = Self::from_file(path.to_owned(), file, true)?;
@@ -309,34 +315,46 @@ impl Accounts {
         if bytes.len() < 3 * PAGE || [0, 1].iter().all(|page| !bytes[page * PAGE..].starts_with(MAGIC)) {
             return Err(damaged("this is not a file of accounts"));
         }
-        let commits = [0, 1].into_iter().filter_map(|page| Commit::read(&bytes[page * PAGE..][..PAGE]));
-        let Some(commit) = commits.max_by_key(|commit| commit.generation) else {
-            let other =
-                |&page: &usize| bytes[page * PAGE..].starts_with(MAGIC) && read_u32(bytes, page * PAGE + 8) != VERSION;
-            return Err(match [0, 1].into_iter().find(other) {
-                Some(page) => AccountsError::Version { found: read_u32(bytes, page * PAGE + 8), path },
-                None => damaged("no commit record is whole"),
-            });
-        };
+        let mut commits = Vec::new();
+        for page in [0, 1].map(|page| &bytes[page * PAGE..][..PAGE]) {
+            match Commit::read(page) {
+                Some(commit) => commits.push(commit),
+                None if page.iter().all(|&byte| byte == 0) => {} // not written yet
+                None if page.starts_with(MAGIC) && read_u32(page, 8) != VERSION => {
+                    return Err(AccountsError::Version { found: read_u32(page, 8), path });
+                }
+                // It may have been the newest: going back to the other could forget a round that was answered.
+                None => return Err(damaged("a commit record is not whole")),
+            }
+        }
+        let commit = commits.into_iter().max_by_key(|commit| commit.generation);
+        let commit = commit.ok_or_else(|| damaged("there is no commit record"))?;
         let stored = Stored::read(&bytes[2 * PAGE..3 * PAGE]).ok_or_else(|| damaged("the settings are not whole"))?;
         let places = Places::new(stored.people, stored.settings.tiers.len() > 1);
         if bytes.len() != places.end() {
             return Err(damaged("the file is shorter or longer than it was made"));
         }
-        let current = |block: usize| {
-            let generation = |which: usize| {
-                let (magic, generation) = block_header(&bytes[places.place(block, which)..]);
-                (magic && generation <= commit.generation).then_some((which, generation))
-            };
-            [0, 1].into_iter().filter_map(generation).max_by_key(|&(_, generation)| generation)
-        };
-        let current: Option<Vec<(usize, u64)>> = (0..places.count()).map(current).collect();
-        let current = current.ok_or_else(|| damaged("a block is missing"))?;
+        let mut current: Vec<(usize, u64)> = Vec::with_capacity(places.count());
+        let mut stale = Vec::new();
+        for block in 0..places.count() {
+            let mut best: Option<(usize, u64)> = None;
+            for which in [0, 1] {
+                let place = places.place(block, which);
+                match block_generation(&bytes[place..]) {
+                    Some(generation) if generation > commit.generation => stale.push(place),
+                    Some(generation) if best.is_none_or(|(_, best)| generation > best) => {
+                        best = Some((which, generation))
+                    }
+                    Some(_) | None => {}
+                }
+            }
+            current.push(best.ok_or_else(|| damaged("a block is missing"))?);
+        }
         if current.iter().fold(0u64, |sum, (_, generation)| sum.wrapping_add(*generation)) != commit.block_generations {
             return Err(damaged("a block is older than the last round"));
         }
         let budgets = stored.settings.tiers.iter().map(|tier| tier.budget.budget()).collect::<Result<_, _>>()?;
-        Ok(Self { path, map, stored, budgets, places, commit, current, poisoned: false, lasting })
+        Ok(Self { path, map, stored, budgets, places, commit, current, stale, poisoned: false, lasting })
     }
 
     /// Whether these are the settings they were made with.
@@ -373,6 +391,15 @@ impl Accounts {
         if self.poisoned {
             return Err(AccountsError::Poisoned(self.path.clone()));
         }
+        if self.lasting {
+            let links = std::fs::metadata(&self.path).map(|file| file.nlink());
+            let links = links.map_err(|error| AccountsError::Io { path: self.path.clone(), error })?;
+            if links > 1 {
+                let error =
+                    io::Error::other("the file has several names (hard links); it can only be written anew under one");
+                return Err(AccountsError::Io { path: self.path.clone(), error });
+            }
+        }
         if crc32fast::hash(cast_slice(self.keys())) != self.stored.keys_checksum {
             return Err(AccountsError::Damaged { path: self.path.clone(), problem: "the keys are not whole" });
         }
@@ -407,6 +434,10 @@ impl Accounts {
         let path = self.path.clone();
         let io = |error| AccountsError::Io { path: path.clone(), error };
         let generation = self.commit.generation + 1;
+        // What a round that was never committed left behind must not come to life with this generation.
+        for place in std::mem::take(&mut self.stale) {
+            self.map.write(place, &[0; PAGE]).map_err(io)?;
+        }
         for (block, spent) in blocks {
             let bytes = block_bytes(*block, generation, spent, self.tiers(*block));
             let place = self.places.place(*block, 1 - self.current[*block].0);
@@ -422,7 +453,7 @@ impl Accounts {
         }
         let worst_case = self.commit.worst_case.saturating_add(worst_case);
         let commit = Commit { generation, rounds: self.commit.rounds + 1, worst_case, block_generations };
-        self.map.write(commit.at(), &commit.bytes()).map_err(io)?;
+        self.map.write(commit.at(), &commit.page()).map_err(io)?;
         self.sync().map_err(io)?;
         (self.commit, self.current, self.poisoned) = (commit, current, false);
         Ok(Charged(()))
@@ -566,9 +597,9 @@ fn directory(keys: &[Key], bits: u32) -> Vec<u32> {
 
 const BLOCK_MAGIC: &[u8; 4] = b"pblk";
 
-/// Magic and generation of a block.
-fn block_header(place: &[u8]) -> (bool, u64) {
-    (place.starts_with(BLOCK_MAGIC), read_u64(place, 8))
+/// The generation of a block, if there is one.
+fn block_generation(place: &[u8]) -> Option<u64> {
+    place.starts_with(BLOCK_MAGIC).then(|| read_u64(place, 8))
 }
 
 fn block_checksum(block: usize, generation: u64, data: &[u8]) -> u32 {
@@ -607,11 +638,22 @@ impl Commit {
         bytes
     }
 
+    /// A page with two copies, in different sectors.
+    fn page(&self) -> Vec<u8> {
+        let mut half = self.bytes();
+        half.resize(PAGE / 2, 0);
+        half.repeat(2)
+    }
+
+    /// The newer of the whole copies in a page.
     fn read(page: &[u8]) -> Option<Self> {
-        let number = |i: usize| read_u64(page, 16 + 8 * i);
-        let commit =
-            Self { generation: number(0), rounds: number(1), worst_case: number(2), block_generations: number(3) };
-        page.starts_with(&commit.bytes()).then_some(commit)
+        let copy = |bytes: &[u8]| {
+            let number = |i: usize| read_u64(bytes, 16 + 8 * i);
+            let commit =
+                Self { generation: number(0), rounds: number(1), worst_case: number(2), block_generations: number(3) };
+            bytes.starts_with(&commit.bytes()).then_some(commit)
+        };
+        page.chunks_exact(PAGE / 2).filter_map(copy).max_by_key(|commit| commit.generation)
     }
 }
 

@@ -96,17 +96,17 @@ impl Fine {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// Shares, rounded up.
+    /// Shares, rounded up; infinite where they were too many to count.
     #[must_use]
     pub fn to_f64_up(self) -> f64 {
-        // ROUNDING: up. A cast to f64 rounds to nearest, and the next number is above it.
+        if self.0 == u128::MAX {
+            return f64::INFINITY; // Saturated: the truth may be anything above.
+        }
+        // ROUNDING: up. A cast to f64 rounds to nearest, and the next number is above it; up to 2⁵³ whole shares are exact.
         #[expect(clippy::cast_precision_loss, reason = "the direction is repaired")]
         let shares = self.0 as f64 / 2f64.powi(64);
-        if self.0 == 0 || self.0 & u128::from(u64::MAX) == 0 && self.0 >> 64 <= 1 << 53 {
-            shares
-        } else {
-            shares.next_up()
-        }
+        let exact = self.0 & u128::from(u64::MAX) == 0 && self.0 >> 64 <= 1 << 53;
+        if exact { shares } else { shares.next_up() }
     }
 
     /// Whole shares, rounded up, also beyond a budget.
@@ -268,12 +268,15 @@ mod tests {
             let real = exact(u128::from(FULL)) * exact(square) * exact(u128::from(denominator)) * exact(Amount::ONE.units());
             let under = exact(2 * u128::from(numerator)) * exact(u128::from(units));
             if share == NEVER {
-                prop_assert!(real > exact(u128::from(FULL)) * under);
+                prop_assert!(real > exact(u128::from(FULL)) * &under);
             } else {
                 prop_assert!(exact(u128::from(share)) * &under >= real);
-                prop_assert!(share == 0 || exact(u128::from(share - 1)) * under < real);
+                prop_assert!(share == 0 || exact(u128::from(share - 1)) * &under < real);
             }
             prop_assert_eq!(share == 0, norm == 0);
+            // As a double it is never below the truth either, also beyond a budget.
+            let double = price.fine(square).to_f64_up();
+            prop_assert!(double == f64::INFINITY || big::from_f64(double) * &under >= real);
         }
 
         /// Whole fractions of a budget fit exactly as often as they should.
@@ -323,6 +326,8 @@ mod tests {
         assert_eq!(total.share(), price.share(1000));
         assert_eq!(price.share(1), 1);
         assert_eq!(Fine(u128::MAX).plus(Fine(1)).share(), NEVER);
+        assert_eq!(Fine(u128::MAX).plus(Fine(1)).to_f64_up(), f64::INFINITY);
+        assert_eq!(Price::new(&zcdp("0.01"), 1, 1).expect("a price").fine(1 << 100).to_f64_up(), f64::INFINITY);
     }
 
     #[test]
