@@ -530,6 +530,11 @@ impl Accounts {
         cast_slice(&self.map.bytes()[self.places.keys..][..self.places.people * size_of::<Key>()])
     }
 
+    /// The keys of the people of a block.
+    pub(crate) fn keys_of(&self, block: usize) -> &[Key] {
+        &self.keys()[self.places.of(block)]
+    }
+
     fn directory(&self) -> &[u32] {
         cast_slice(&self.map.bytes()[self.places.directory..][..((1 << self.places.bits) + 1) * size_of::<u32>()])
     }

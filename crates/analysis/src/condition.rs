@@ -89,7 +89,7 @@ pub struct NotComparable {
 impl std::str::FromStr for Condition {
     type Err = ConditionError;
     fn from_str(text: &str) -> Result<Self, ConditionError> {
-        let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
+        let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0, tests: 0 };
         let condition = parser.any()?;
         match parser.peek() {
             None => Ok(condition),
@@ -322,10 +322,14 @@ fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
 /// Conditions nest no deeper than this.
 const DEEPEST: usize = 100;
 
+/// A condition has no more tests than this.
+const MOST_TESTS: usize = 1000;
+
 struct Parser {
     tokens: Vec<Token>,
     at: usize,
     depth: usize,
+    tests: usize,
 }
 
 impl Parser {
@@ -402,6 +406,10 @@ impl Parser {
     }
 
     fn test(&mut self) -> Result<Condition, ConditionError> {
+        self.tests += 1;
+        if self.tests > MOST_TESTS {
+            return Err(self.complaint("more than 1000 tests (use `in` for many values)"));
+        }
         let column = match self.peek() {
             Some(Token::Word(name) | Token::Column(name)) => name.clone(),
             Some(Token::Value(_) | Token::Sign(_)) | None => return Err(self.complaint("a column is missing")),
@@ -529,6 +537,8 @@ mod tests {
         }
         assert!("not ".repeat(5000).parse::<Condition>().is_err());
         assert!("(".repeat(100_000).parse::<Condition>().is_err());
+        assert!(format!("age = 1{}", " or age = 1".repeat(20_000)).parse::<Condition>().is_err());
+        assert!(format!("age = 1{}", " or age = 1".repeat(990)).parse::<Condition>().is_ok());
     }
 
     #[test]

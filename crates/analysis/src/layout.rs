@@ -1,5 +1,6 @@
 //! The vector of one round: which coordinates there are, on which grid, under which noise, and what a person's rows make of them.
 
+use crate::person::Key;
 use crate::query::{Bins, Edges, NoiseStd, Query, QueryError, Statistic, Weight};
 use paygo_accounting::individual::{FULL, Fine, PersonalBudget, Price};
 use paygo_accounting::params::OutOfDomain;
@@ -11,13 +12,19 @@ use std::ops::Range;
 /// Coordinates of one round.
 const MOST_COORDINATES: usize = 1 << 16;
 
+/// Totals are kept this many binary digits finer than the grid, and rounded to it once.
+const FINER: u32 = 12;
+
+/// More rows of a person in one bin count as this many; products stay within 128 bits.
+const MOST_ROWS: i64 = 1 << 32;
+
 /// One row's, and then one person's, part in one coordinate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The person's place within their block.
     pub(crate) person: u16,
     pub(crate) coordinate: u16,
-    /// Rows, or steps of the grid.
+    /// At first rows, or fine steps (2¹² to a step); then the contribution, in steps.
     pub(crate) value: i64,
 }
 
@@ -60,9 +67,8 @@ impl Field {
 
     /// A contribution of 1 in steps.
     fn one(&self) -> Result<i64, OutOfDomain> {
-        let one = self.steps("noise_std", 1.0)?;
-        if one >= 1 {
-            return Ok(one);
+        if self.grid.step() <= 1.0 {
+            return self.steps("noise_std", 1.0); // exact: a power of two
         }
         let noise = self.grid.step() * 2f64.powi(19);
         Err(OutOfDomain::new("noise_std", noise, "below 2^20 for what counts people or rows"))
@@ -276,7 +282,7 @@ impl Layout {
 
     /// Turns what one person's rows added up to into their contribution, clipped, and says what it costs them. The entries are
     /// those of one person, one for each coordinate, in order.
-    pub(crate) fn contribute(&self, entries: &mut [Entry], prices: &Prices) -> Fine {
+    pub(crate) fn contribute(&self, key: Key, entries: &mut [Entry], prices: &Prices) -> Fine {
         let square = |entry: &Entry| u128::from(entry.value.unsigned_abs()).pow(2);
         let mut cost = Fine::default();
         let mut rest = entries;
@@ -284,7 +290,7 @@ impl Layout {
             let mine = rest.iter().take_while(|entry| usize::from(entry.coordinate) < part.coordinates.end).count();
             let (entries, others) = rest.split_at_mut(mine);
             rest = others;
-            part.rule.apply(entries);
+            part.rule.apply(key, entries);
             if let Rule::Mean { .. } = part.rule {
                 for entry in entries {
                     cost = cost.plus(self.price_of(prices, usize::from(entry.coordinate), square(entry)));
@@ -304,46 +310,75 @@ impl Layout {
     }
 }
 
+impl Part {
+    /// A row's value in fine steps. At most 2⁵⁶ of them: some 10⁷ standard deviations of the noise.
+    pub(crate) fn fine(&self, x: f64) -> i64 {
+        let finer = f64::from(1u32 << FINER);
+        #[expect(clippy::cast_possible_truncation, reason = "a cast saturates")]
+        let fine = (x / self.grid.step() * finer).round() as i64;
+        fine.clamp(-(1 << 56), 1 << 56)
+    }
+}
+
 impl Rule {
-    /// From what the rows added up to, to the contribution. Integers only, toward zero where something does not divide.
-    fn apply(&self, entries: &mut [Entry]) {
+    /// From what the rows added up to, to the contribution, in integers.
+    fn apply(&self, key: Key, entries: &mut [Entry]) {
         match (self, entries) {
             (Self::People { one }, entries) => entries.iter_mut().for_each(|entry| entry.value = *one),
             (Self::Rows { one, most }, entries) => {
                 entries.iter_mut().for_each(|entry| entry.value = entry.value.saturating_mul(*one).min(*most));
             }
             (Self::Sum { low, high }, entries) => {
-                entries.iter_mut().for_each(|entry| entry.value = entry.value.clamp(*low, *high));
+                for entry in entries {
+                    entry.value = on_grid(entry.value.clamp(low << FINER, high << FINER), key, entry.coordinate);
+                }
             }
             (Self::Mean { middle, half, one }, [total, rows]) => {
-                let mean = total.value / rows.value.max(1);
-                total.value = mean.saturating_sub(*middle).clamp(-half, *half);
-                rows.value = *one;
+                let centered = (total.value / rows.value.max(1)).saturating_sub(middle << FINER);
+                let clamped = centered.clamp(-(half << FINER), half << FINER);
+                (total.value, rows.value) = (on_grid(clamped, key, total.coordinate), *one);
             }
             // A row adds to both coordinates or to none.
             (Self::Mean { .. }, entries) => entries.iter_mut().for_each(|entry| entry.value = 0),
-            // Shares of one, rounded down: their squares add up to at most one.
-            (Self::Bins { one, bound: None, .. }, entries) => {
-                let rows = entries.iter().map(|entry| i128::from(entry.value.max(0))).sum::<i128>().max(1);
-                for entry in entries {
-                    entry.value = i64::try_from(i128::from(entry.value.max(0)) * i128::from(*one) / rows).unwrap_or(0);
-                }
-            }
-            (Self::Bins { one, bound: Some(bound), .. }, entries) => {
-                // Up to 2⁵⁵, so that the squares of 2¹⁶ coordinates add up within 128 bits.
-                entries.iter_mut().for_each(|entry| entry.value = entry.value.saturating_mul(*one).min(1 << 55));
-                let square = |entry: &Entry| u128::from(entry.value.unsigned_abs()).pow(2);
-                let squared = entries.iter().map(square).fold(0, u128::saturating_add);
-                if squared > u128::from(*bound).pow(2) {
-                    // ROUNDING: the norm up, the quotient down, so that the scaled norm is at most the bound.
-                    let root = squared.isqrt();
-                    let norm = root + u128::from(root * root < squared);
-                    for entry in entries {
-                        let scaled = u128::from(entry.value.unsigned_abs()) * u128::from(*bound) / norm;
-                        entry.value = i64::try_from(scaled).unwrap_or(0);
-                    }
-                }
+            (Self::Bins { one, bound, .. }, entries) => {
+                let rows = |entry: &Entry| u128::from(entry.value.clamp(0, MOST_ROWS).unsigned_abs());
+                let one = u128::from(one.unsigned_abs());
+                let squared: u128 = entries.iter().map(|entry| rows(entry).pow(2)).sum();
+                let (over, under) = match bound {
+                    // One person, split in proportion to rows.
+                    None => (one, entries.iter().map(rows).sum::<u128>().max(1)),
+                    // Rows, if they are within the bound.
+                    Some(bound) if squared.saturating_mul(one * one) <= u128::from(*bound).pow(2) => (one, 1),
+                    // ROUNDING: the norm up, to 20 binary places, so that the scaled norm is at most the bound.
+                    Some(bound) => (u128::from(*bound) << 20, (squared << 40).isqrt() + 1),
+                };
+                let bound = bound.map_or(one, u128::from);
+                scale(key, entries, over, under, bound);
             }
         }
     }
+}
+
+/// Row counts times `over/under`, on the grid, with a norm that is at most `bound`.
+fn scale(key: Key, entries: &mut [Entry], over: u128, under: u128, bound: u128) {
+    let fine = |entry: &Entry| {
+        let fine = u128::from(entry.value.clamp(0, MOST_ROWS).unsigned_abs()) * (over << FINER) / under;
+        i64::try_from(fine).unwrap_or(i64::MAX >> FINER)
+    };
+    let steps = |entry: &Entry| on_grid(fine(entry), key, entry.coordinate);
+    let squared: u128 = entries.iter().map(|entry| u128::from(steps(entry).unsigned_abs()).pow(2)).sum();
+    let within = squared <= bound * bound;
+    for entry in entries {
+        // Where rounding to either side would pass the bound, all are rounded down.
+        entry.value = if within { steps(entry) } else { fine(entry) >> FINER };
+    }
+}
+
+/// A number of fine steps on the grid: rounded down after adding a part of a step that depends on the person alone. Values that all
+/// have the same fraction would otherwise all be rounded the same way, and a million of them would be off by more than the noise.
+fn on_grid(fine: i64, key: Key, coordinate: u16) -> i64 {
+    #[expect(clippy::cast_possible_truncation, reason = "any bits of a hash will do")]
+    let bits = (key as u64 ^ u64::from(coordinate)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let part = i64::try_from(bits >> (64 - FINER)).unwrap_or(0);
+    fine.saturating_add(part) >> FINER
 }

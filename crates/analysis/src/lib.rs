@@ -56,7 +56,7 @@ pub use ask::{Answers, Manner, ask, open_accounts};
 pub use condition::{Comparison, Condition, ConditionError, NotComparable, Value};
 pub use layout::Layout;
 pub use person::{Key, PersonError, Salt};
-pub use query::{Bins, Clip, ClipNorm, Edges, NoiseStd, Probability, Query, QueryError, Statistic, Weight};
+pub use query::{Bins, Clip, ClipNorm, Edges, Missing, NoiseStd, Probability, Query, QueryError, Statistic, Weight};
 pub use round::{Exhausted, Gathered, RoundError, check_columns, gather};
 pub use settings::{Allowance, Mode, Settings, Tier};
 pub use table::{Partition, Progress, Table, TableError};

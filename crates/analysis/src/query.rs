@@ -12,7 +12,21 @@ pub struct Query {
     pub(crate) name: String,
     pub(crate) statistic: Statistic,
     pub(crate) condition: Option<Condition>,
+    pub(crate) missing: Missing,
     pub(crate) noise_std: NoiseStd,
+}
+
+/// What becomes of values that are missing, or not finite numbers where numbers are needed.
+///
+/// Whether there are any is looked for in the whole column, not only in rows that the condition selects: an error that depended on the
+/// selection would tell about anybody whom a condition can single out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// An error, and nothing is charged.
+    #[default]
+    Refused,
+    /// Rows with such a value are not selected.
+    Skipped,
 }
 
 /// What is computed from the rows that the condition selects, and what one person contributes to it at most.
@@ -135,7 +149,13 @@ impl Query {
             | Statistic::Histogram(..)
             | Statistic::Quantile(..) => {}
         }
-        Ok(Self { name: name.to_owned(), statistic, condition, noise_std })
+        Ok(Self { name: name.to_owned(), statistic, condition, missing: Missing::default(), noise_std })
+    }
+
+    /// The same, with rows left out whose value is missing.
+    #[must_use]
+    pub fn skipping_missing(self) -> Self {
+        Self { missing: Missing::Skipped, ..self }
     }
 
     /// Its name.
@@ -175,9 +195,12 @@ impl std::fmt::Display for Query {
                 write!(f, "quantile of {column} over {low}..{high} in {} bins, {}", edges.count, weight(by))?;
             }
         }
-        match &self.condition {
-            Some(condition) => write!(f, ", where {condition}"),
-            None => Ok(()),
+        if let Some(condition) = &self.condition {
+            write!(f, ", where {condition}")?;
+        }
+        match self.missing {
+            Missing::Refused => Ok(()),
+            Missing::Skipped => write!(f, ", rows without a value skipped"),
         }
     }
 }

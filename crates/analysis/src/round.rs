@@ -8,10 +8,10 @@ use crate::accounts::{Accounts, AccountsError};
 use crate::condition::{NotComparable, is_text};
 use crate::layout::{BinOf, Entry, Layout, Part, Prices, Rule};
 use crate::person::{Key, PersonError, Salt, check_type, for_each_key};
+use crate::query::Missing;
 use crate::settings::{Mode, Settings, Tier};
 use crate::table::{Partition, Progress, Table, TableError};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::buffer::BooleanBuffer;
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type};
 use paygo_accounting::individual::{Clipping, Fine, admit_round};
@@ -42,15 +42,22 @@ pub enum RoundError {
     },
     /// Nulls, NaN, infinities, or text that is no number.
     #[error(
-        "column `{column}` holds something that is not a finite number, in rows that are selected; \
-         expected finite numbers only (`where {column} is not null` leaves out what is missing)"
+        "column `{column}` holds something that is not a finite number; expected finite numbers, or to skip what is missing"
     )]
     NotFinite {
         /// The column.
         column: String,
     },
+    /// A column that holds no categories.
+    #[error("column `{column}` is {given}; expected text, numbers or dates")]
+    NotCategories {
+        /// The column.
+        column: String,
+        /// Its type.
+        given: String,
+    },
     /// Nulls among categories.
-    #[error("column `{column}` is empty in rows that are selected; `where {column} is not null` leaves them out")]
+    #[error("column `{column}` is empty in some rows; expected a value in each, or to skip what is missing")]
     NoCategory {
         /// The column.
         column: String,
@@ -65,8 +72,8 @@ pub enum RoundError {
     },
     /// The people of the table are not those of the accounts.
     #[error(
-        "the people of this table are not those of the accounts: is it another dataset? If people have joined or left, say so, and \
-         those who joined get accounts of their own"
+        "the people of this table are not those of the accounts: is it another dataset? If people have joined or left, say so \
+         (--people-changed): who joined gets an account"
     )]
     OtherPeople,
     /// The accounts.
@@ -101,6 +108,13 @@ pub fn check_columns(table: &Table, layout: &Layout, person: &str) -> Result<(),
             let found = table.column(column)?;
             if !(found.is_numeric() || is_text(&found) || found == DataType::Boolean) {
                 return Err(RoundError::NotNumbers { column: column.to_owned(), given: found.to_string() });
+            }
+        }
+        if let Rule::Bins { bins: BinOf::Category(_), .. } = &part.rule {
+            let column = part.query.statistic.column().unwrap_or_default();
+            let found = table.column(column)?;
+            if !(found.is_primitive() || is_text(&found) || found == DataType::Boolean) {
+                return Err(RoundError::NotCategories { column: column.to_owned(), given: found.to_string() });
             }
         }
     }
@@ -208,7 +222,7 @@ impl Block {
         self.entries.dedup_by(|later, kept| {
             let same = (later.person, later.coordinate) == (kept.person, kept.coordinate);
             if same {
-                kept.value = kept.value.wrapping_add(later.value); // any function of a person's own rows will do
+                kept.value = kept.value.saturating_add(later.value);
             }
             same
         });
@@ -338,34 +352,34 @@ pub fn gather(
 /// Calls `f` with row, offset within the part and value, for each selected row.
 fn gather_part(part: &Part, batch: &RecordBatch, mut f: impl FnMut(usize, usize, i64)) -> Result<(), RoundError> {
     let selected = part.query.condition.as_ref().map(|condition| condition.met(batch)).transpose()?;
-    let is_selected = |row: usize| selected.as_ref().is_none_or(|selected| selected.value(row));
-    let rows = (0..batch.num_rows()).filter(|&row| is_selected(row));
+    let rows = (0..batch.num_rows()).filter(|&row| selected.as_ref().is_none_or(|selected| selected.value(row)));
     let name = part.query.statistic.column().unwrap_or_default();
-    let grid = part.grid;
     match &part.rule {
         Rule::People { .. } | Rule::Rows { .. } => rows.for_each(|row| f(row, 0, 1)),
-        Rule::Sum { .. } | Rule::Mean { .. } => {
-            let mean = matches!(part.rule, Rule::Mean { .. });
-            let values = numbers(batch, name, selected.as_ref())?;
-            for row in rows {
-                f(row, 0, grid.contribution(values[row], 1 << 40));
-                if mean {
-                    f(row, 1, 1);
-                }
+        Rule::Sum { .. } => {
+            let values = numbers(batch, name, part.query.missing)?;
+            rows.filter(|&row| values[row].is_finite()).for_each(|row| f(row, 0, part.fine(values[row])));
+        }
+        Rule::Mean { .. } => {
+            let values = numbers(batch, name, part.query.missing)?;
+            for row in rows.filter(|&row| values[row].is_finite()) {
+                f(row, 0, part.fine(values[row]));
+                f(row, 1, 1);
             }
         }
         Rule::Bins { bins: BinOf::Number(edges), .. } => {
-            let values = numbers(batch, name, selected.as_ref())?;
+            let values = numbers(batch, name, part.query.missing)?;
+            let rows = rows.filter(|&row| values[row].is_finite());
             rows.for_each(|row| f(row, usize::from(edges.bin(values[row])), 1));
         }
         Rule::Bins { bins: BinOf::Category(names), .. } => {
             let wrong = || RoundError::NoCategory { column: name.to_owned() };
             let text = cast(column(batch, name), &DataType::Utf8).map_err(|_| wrong())?;
             let text = text.as_string::<i32>();
-            for row in rows {
-                if text.is_null(row) {
-                    return Err(wrong());
-                }
+            if part.query.missing == Missing::Refused && text.null_count() > 0 {
+                return Err(wrong());
+            }
+            for row in rows.filter(|&row| text.is_valid(row)) {
                 if let Some(&bin) = names.get(text.value(row)) {
                     f(row, usize::from(bin), 1);
                 }
@@ -375,19 +389,18 @@ fn gather_part(part: &Part, batch: &RecordBatch, mut f: impl FnMut(usize, usize,
     Ok(())
 }
 
-/// A column as numbers, all finite where they are selected.
-fn numbers(batch: &RecordBatch, name: &str, selected: Option<&BooleanBuffer>) -> Result<Vec<f64>, RoundError> {
+/// A column as numbers; NaN where there is none, if that is allowed. All rows are looked at, selected or not: see [`Missing`].
+fn numbers(batch: &RecordBatch, name: &str, missing: Missing) -> Result<Vec<f64>, RoundError> {
     let values = column(batch, name);
-    // Text that is no number becomes null, and complains below if it was selected.
+    // Text that is no number becomes null.
     let safe = CastOptions { safe: true, ..CastOptions::default() };
     let values = cast_with_options(values, &DataType::Float64, &safe)
         .map_err(|_| RoundError::NotNumbers { column: name.to_owned(), given: values.data_type().to_string() })?;
-    let values = values.as_primitive::<Float64Type>();
-    let finite = |row: usize| values.is_valid(row) && values.value(row).is_finite();
-    if (0..values.len()).all(|row| finite(row) || selected.is_some_and(|selected| !selected.value(row))) {
-        return Ok(values.values().to_vec());
+    let values: Vec<f64> = values.as_primitive::<Float64Type>().iter().map(|value| value.unwrap_or(f64::NAN)).collect();
+    if missing == Missing::Refused && !values.iter().all(|value| value.is_finite()) {
+        return Err(RoundError::NotFinite { column: name.to_owned() });
     }
-    Err(RoundError::NotFinite { column: name.to_owned() })
+    Ok(values)
 }
 
 /// What a round comes to before it is charged: all of it secret.
@@ -467,7 +480,7 @@ fn decide_block(
 ) -> Result<Decided, RoundError> {
     block.compact();
     let Block { mut entries, present, .. } = block;
-    let (before, tiers) = (accounts.shares(number)?, accounts.tiers(number));
+    let (before, tiers, keys) = (accounts.shares(number)?, accounts.tiers(number), accounts.keys_of(number));
     let people = before.len();
     let prices_of = |person: usize| &prices[tiers.map_or(0, |tiers| usize::from(tiers[person]))];
     let mut costs = vec![Fine::default(); people];
@@ -480,7 +493,7 @@ fn decide_block(
     }
     for entries in entries.chunk_by_mut(|a, b| a.person == b.person) {
         let person = usize::from(entries[0].person);
-        costs[person] = layout.contribute(entries, prices_of(person));
+        costs[person] = layout.contribute(keys[person], entries, prices_of(person));
     }
     let mut shares = before.to_vec();
     match (accounts.settings().mode, exhausted) {

@@ -92,6 +92,48 @@ fn quantiles_come_from_a_grid() {
 }
 
 #[test]
+fn what_is_left_of_a_step_does_not_add_up() {
+    // 100,000 people with three rows of a third each, and noise at which all those thirds end at the same fraction of a step.
+    let rows: Vec<(i64, f64, &str)> = (0..300_000).map(|row| (row / 3, 1.0 / 3.0, "x")).collect();
+    let table = table(&rows);
+    let noise_std = 1000.0;
+    let queries = vec![
+        Query::new("sum", sum(0.0, 10.0), None, noise(noise_std)).expect("a query"),
+        Query::new("half", sum(0.0, 0.999_9), None, noise(noise_std)).expect("a query"),
+    ];
+    let layout = layout(queries);
+    let mut accounts = fresh(&table, PLENTY);
+    let runs = 25;
+    let mut means = [0.0; 2];
+    for _ in 0..runs {
+        let answers = ask_plainly(&table, &layout, &mut accounts).answers;
+        means.iter_mut().zip(&answers).for_each(|(mean, answer)| *mean += answer.numbers[0].value / f64::from(runs));
+    }
+    // The mean of 25 has a fifth of the noise: 200. A step of 2⁻¹⁰ for each person would be 98.
+    assert!((means[0] - 100_000.0).abs() < 900.0 && (means[1] - 99_990.0).abs() < 900.0, "{means:?}");
+}
+
+#[test]
+fn large_rows_cancel_before_the_total_is_clamped() {
+    let table = table(&[(1, 3_000_000.0, "x"), (1, -2_999_950.0, "x")]);
+    let answer = one(&table, query(sum(0.0, 100.0), 1.0));
+    assert!((answer.numbers[0].value - 50.0).abs() < 8.0, "{answer:?}");
+}
+
+#[test]
+fn scaling_down_never_gives_more_than_is_left() {
+    // A cost beyond counting: 10⁶ at noise 1 against ρ = 0.01, which covers 0.14.
+    let table = table(&[(1, 1e6, "x")]);
+    let layout = layout(vec![query(sum(0.0, 1e6), 1.0)]);
+    let manner = Manner { exhausted: Exhausted::ScaledDown, ..Manner::default() };
+    for _ in 0..20 {
+        let mut accounts = fresh(&table, "rho=0.01");
+        let answer = ask_with(&table, &layout, &mut accounts, manner).expect("answers").answers.remove(0);
+        assert!(answer.numbers[0].value.abs() < 8.0, "{answer:?}");
+    }
+}
+
+#[test]
 fn several_answers_are_one_vector_and_one_charge() {
     let table = table(&ROWS);
     let queries = vec![
