@@ -77,7 +77,7 @@ fn answers_come_with_noise_intervals_and_a_promise() {
     assert!((value(sum) - (99.0 * 10.0 + 100.0)).abs() < 500.0, "{answer}");
     assert_eq!((&sum["name"], &sum["noise_std"]), (&Value::from("sum amount"), &Value::from(50.0)));
     assert_eq!(answer["promise"]["basis"], "FullyAdaptive");
-    assert_eq!(answer["everyone_took_part"], true);
+    assert_eq!(answer["certainly_everyone"], true);
     let text = place.query(&[&ASK[..], &SUM].concat());
     let (table, notes) = (String::from_utf8_lossy(&text.stdout), String::from_utf8_lossy(&text.stderr));
     assert!(table.starts_with("| query      | answer |") && table.contains("95 % interval"), "{table}");
@@ -118,7 +118,7 @@ fn accounts_last_from_run_to_run_and_people_leave_one_by_one() {
     // 100 costs ρ = 2, the whole budget; 10 costs 0.02.
     for round in 0..3 {
         let answer = place.json(&ask);
-        assert_eq!(answer["everyone_took_part"], if round == 0 { Value::from(true) } else { Value::Null });
+        assert_eq!(answer["certainly_everyone"], round == 0);
         // Customer 13 is there the first time only. Nothing says so: the noise is as large as what is missing.
         assert!((value(&answer["answers"][0]) - if round == 0 { 1090.0 } else { 990.0 }).abs() < 400.0, "{answer}");
     }
@@ -129,7 +129,13 @@ fn accounts_last_from_run_to_run_and_people_leave_one_by_one() {
     place.fails(&["account", "--accounts", "sales.accounts", "--person", "100"], "no account for `customer` = 100");
     let text = place.query(&["account", "--accounts", "sales.accounts", "--person", "7"]);
     let text = String::from_utf8_lossy(&text.stdout);
-    assert!(text.contains("spent rho 0.06 (3 %), 1.94 remains"), "{text}");
+    assert!(text.contains("used: 3 % in 3 rounds, rho 0.06; 1.94 remains"), "{text}");
+    let status = place.json(&["status", "--accounts", "sales.accounts"]);
+    assert_eq!((&status["rounds"], &status["worst_case"]), (&Value::from(3), &Value::from(3.0)));
+    // Person and budget are those of the accounts; the table says where people may be missing.
+    let again = [&["sales.csv", "--accounts", "sales.accounts"], &SUM[..]].concat();
+    let text = String::from_utf8_lossy(&place.query(&again).stdout).into_owned();
+    assert!(text.contains("answer (people may be missing)"), "{text}");
 }
 
 #[test]
@@ -141,26 +147,107 @@ fn worst_case_refuses_with_exit_1_whatever_the_data() {
     let refused = place.query(&[&ask[..], &["--json"]].concat());
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stdout).contains("\"decision\":\"refuse\""));
+    // Before the table is read, also the first time: the same whatever is in it.
+    place.write("broken.csv", "customer,amount\n,1\n");
+    for table in ["sales.csv", "broken.csv"] {
+        let tiny =
+            [table, "--person", "customer", "--budget", "rho=0.5", "--mode", "worst-case", "--accounts", "n.accounts"];
+        let output = place.query(&[&tiny[..], &SUM].concat());
+        assert_eq!(output.status.code(), Some(1));
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            message.contains("costs 400 % of the budget, and 100 % is left; 2 times the noise would fit"),
+            "{message}"
+        );
+    }
+    assert!(!place.path("n.accounts").exists());
     place.fails(&[&ask[..], &["--active-count", "3"]].concat(), "--active-count goes with --mode individual");
     place.fails(
-        &[&ASK[..], &SUM, &["--accounts", "w.accounts"]].concat(),
+        &[&ASK[..], &SUM, &["--mode", "individual", "--accounts", "w.accounts"]].concat(),
         "the mode is worst-case, and individual was asked for",
     );
 }
 
 #[test]
-fn what_is_secret_is_never_printed() {
+fn a_question_that_somebody_could_never_pay_for_is_not_asked() {
     let place = Place::new();
     sales(&place);
-    for _ in 0..3 {
-        let ask =
-            [&ASK[..], &SUM, &["--accounts", "s.accounts", "--active-count", "30", "--report", "r.html"]].concat();
-        let output = place.query(&ask);
-        let page = std::fs::read_to_string(place.path("r.html")).expect("a page");
-        let all =
-            format!("{}{}{page}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(!all.contains("666") && !all.contains("1090"), "{all}");
+    let ask = ["sales.csv", "--person", "customer", "--budget", "rho=0.5"];
+    place.fails(&[&ask[..], &SUM].concat(), "costs 400 % of a whole budget");
+    let scaled = place.json(&[&ask[..], &SUM, &["--exhausted", "scaled-down"]].concat());
+    assert_eq!(scaled["certainly_everyone"], false);
+    let plan = place.json(&[&ask[..], &SUM, &["--dry-run"]].concat());
+    assert_eq!((&plan["worst_case"], &plan["fits"]), (&Value::from(4.0), &Value::from(0.0)));
+    let plan = place.json(&[
+        "nothing.csv",
+        "--person",
+        "x",
+        "--budget",
+        "rho=0.5",
+        "--count",
+        "--noise-std",
+        "10",
+        "--dry-run",
+    ]);
+    assert_eq!((&plan["worst_case"], &plan["fits"]), (&Value::from(0.01), &Value::from(100.0)));
+    let text =
+        place.query(&["x.csv", "--person", "x", "--budget", "rho=0.5", "--count", "--noise-std", "10", "--dry-run"]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("| count | 10    | ± 19.5997 | 1 %"), "{text:?}");
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_says_that_it_was_charged() {
+    let place = Place::new();
+    sales(&place);
+    let ask = [&ASK[..], &SUM, &["--accounts", "s.accounts"]].concat();
+    // Seen before anything is charged.
+    place.fails(&[&ask[..], &["--report", "no/where.html"]].concat(), "no/where.html");
+    place.fails(&[&ask[..], &["--report", "sales.csv"]].concat(), "would overwrite");
+    assert!(!place.path("s.accounts").exists());
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("a full device");
+    let output = place.command(&ask).stdout(full).output().expect("runs");
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        message.contains("the question was charged and answered, but the answer could not be written"),
+        "{message}"
+    );
+    place.fails(&[&ask[..], &["--report", "s.accounts"]].concat(), "would overwrite");
+    assert_eq!(place.json(&["status", "--accounts", "s.accounts"])["rounds"], 1);
+    // A first question that fails leaves no accounts behind.
+    place.write("odd.csv", "customer,amount\n1,x\n");
+    let odd = [&["odd.csv"], &ASK[1..], &SUM, &["--accounts", "o.accounts"]].concat();
+    place.fails(&odd, "column `amount` holds something that is not a finite number");
+    assert!(!place.path("o.accounts").exists());
+    assert!(place.query(&[&odd[..], &["--missing", "skip"]].concat()).status.success());
+}
+
+#[test]
+fn what_is_secret_is_never_printed() {
+    let place = Place::new();
+    let rows: String = (0..100).map(|n| format!("zebra{n},okapi{n},{n}\n")).collect();
+    place.write("sales.csv", &format!("customer,region,amount\n{rows}"));
+    place.write("odd.csv", &format!("customer,region,amount\n{rows}zebra7,okapi7,giraffe\n,okapi8,3\n"));
+    let sum = ["--sum", "amount", "--clip", "0..100", "--noise-std", "60"];
+    let more = ["--accounts", "s.accounts", "--active-count", "30", "--report", "r.html"];
+    for table in ["sales.csv", "sales.csv", "odd.csv", "sales.csv"] {
+        for condition in ["amount >= 0", "region = 'north'", "amount = 'x'", "region > 3"] {
+            let ask = [&[table], &ASK[1..], &sum, &more, &["--where", condition]].concat();
+            let output = place.query(&ask);
+            let page = std::fs::read_to_string(place.path("r.html")).unwrap_or_default();
+            let (out, notes) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            for secret in ["zebra", "okapi", "giraffe"] {
+                assert!(!format!("{out}{notes}{page}").contains(secret), "{out}{notes}");
+            }
+        }
     }
+    // How many took part, and who, shows in nothing but the noisy count that was asked and paid for.
+    let keys = |value: &Value| value.as_object().map(|object| object.keys().cloned().collect::<Vec<_>>());
+    let answer = place.json(&[&["sales.csv"], &ASK[1..], &sum, &more].concat());
+    let public = ["accounts", "answers", "certainly_everyone", "confidence", "promise", "worst_case"];
+    assert_eq!(keys(&answer).expect("an object"), public);
+    assert_eq!(keys(&answer["answers"][0]).expect("an object"), ["name", "noise_std", "numbers", "statistic"]);
+    assert_eq!(keys(&answer["answers"][0]["numbers"][0]).expect("an object"), ["high", "label", "low", "value"]);
 }
 
 #[test]
@@ -173,7 +260,7 @@ fn bad_input_is_a_message_and_costs_nothing() {
     place.fails(&["sales.csv", "--person", "customer", "--budget", "epsilon=1", "--count"], "is not a budget");
     place.fails(&with(&[]), "give a question");
     place.fails(&with(&["--count"]), "give noise_std (--noise-std)");
-    place.fails(&with(&["--count", "--sum", "amount", "--noise-std", "1"]), "count, sum at once");
+    place.fails(&with(&["--count", "--sum", "amount", "--noise-std", "1"]), "count and sum in one query");
     place.fails(&with(&["--sum", "amount", "--noise-std", "1"]), "sum needs clip (--clip LOW..HIGH)");
     place.fails(
         &with(&["--sum", "amount", "--clip", "100..0", "--noise-std", "1"]),
@@ -248,7 +335,7 @@ fn a_disk_that_takes_no_more_is_an_error_and_nothing_is_released() {
     command.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" query \"$@\"", env!("CARGO_BIN_EXE_paygo")]);
     let output = command.args(&ask).current_dir(place.0.path()).output().expect("runs");
     assert_eq!(output.status.code(), Some(2));
-    assert!(output.stdout.is_empty() && String::from_utf8_lossy(&output.stderr).contains("accounts s.accounts: "));
+    assert!(output.stdout.is_empty() && String::from_utf8_lossy(&output.stderr).contains("s.accounts: "));
     let accounts = Accounts::open(&place.path("s.accounts"), None).expect("accounts");
     assert_eq!(accounts.rounds(), 1);
 }

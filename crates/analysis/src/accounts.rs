@@ -69,7 +69,7 @@ pub enum AccountsError {
     #[error("accounts {}: another process is using them; try again when it has finished", .0.display())]
     Locked(PathBuf),
     /// Not accounts, or damaged.
-    #[error("accounts {}: {problem}; restore the newest copy, and count whatever was released since as spent", path.display())]
+    #[error("accounts {}: {problem}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -313,7 +313,7 @@ impl Accounts {
         })?;
         let bytes = map.bytes();
         if bytes.len() < 3 * PAGE || [0, 1].iter().all(|page| !bytes[page * PAGE..].starts_with(MAGIC)) {
-            return Err(damaged("this is not a file of accounts"));
+            return Err(damaged("this is not a file of accounts; is the path right?"));
         }
         let mut commits = Vec::new();
         for page in [0, 1].map(|page| &bytes[page * PAGE..][..PAGE]) {
@@ -358,7 +358,10 @@ impl Accounts {
     }
 
     /// Whether these are the settings they were made with.
-    fn check(&self, given: &Settings) -> Result<(), AccountsError> {
+    ///
+    /// # Errors
+    /// [`AccountsError::Changed`] says what differs.
+    pub fn check(&self, given: &Settings) -> Result<(), AccountsError> {
         let stored = &self.stored.settings;
         let changed = |what, stored: String, given: String| {
             Err(AccountsError::Changed { path: self.path.clone(), what, stored, given })

@@ -164,6 +164,18 @@ impl Query {
         &self.name
     }
 
+    /// What is computed.
+    #[must_use]
+    pub const fn statistic(&self) -> &Statistic {
+        &self.statistic
+    }
+
+    /// The noise.
+    #[must_use]
+    pub const fn noise_std(&self) -> NoiseStd {
+        self.noise_std
+    }
+
     /// The columns that are read for it.
     pub(crate) fn columns(&self, found: &mut Vec<String>) {
         found.extend(self.statistic.column().map(str::to_owned));

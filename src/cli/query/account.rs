@@ -1,6 +1,7 @@
 //! `paygo query account`: one person's own account.
 
 use super::super::output::{json_amount, json_number, print, print_json, shown_amount, shown_up};
+use super::short;
 use clap::Args;
 use paygo_accounting::individual::FULL;
 use paygo_accounting::individual::odometer::reading_of_rho;
@@ -8,7 +9,7 @@ use paygo_accounting::odometer::VilleMixture;
 use paygo_accounting::params::{Delta, Epsilon};
 use paygo_accounting::prior::Prior;
 use paygo_accounting::secret::Secret;
-use paygo_analysis::{Accounts, Allowance};
+use paygo_analysis::{Accounts, Allowance, Mode};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,12 +43,25 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let boundary = VilleMixture::new(delta, Prior::for_budget(Epsilon::new(1.0)?, delta))?;
     let reading = reading_of_rho(&boundary, Secret::new(account.spent)).expose().get();
-    let whom = format!("for disclosure to {column} {} only: it depends on their own rows", arguments.person);
+    let public = accounts.settings().mode == Mode::WorstCase;
+    let whom = match public {
+        true => {
+            format!("the account of {column} {}: in the worst-case mode it is the same for everybody", arguments.person)
+        }
+        false => format!("for disclosure to {column} {} only: it depends on their own rows", arguments.person),
+    };
+    let promised = match &account.tier.budget {
+        Allowance::EpsilonDelta { epsilon, delta } => {
+            format!("epsilon {} at delta {} (rho {})", short(epsilon), short(delta), shown_amount(limit, false))
+        }
+        Allowance::Rho(rho) => format!("rho {rho}"),
+    };
     if arguments.json {
         print_json(&json!({
             "for": whom,
             "person": arguments.person,
             "budget": account.tier.budget.to_string(),
+            "rounds": accounts.rounds(),
             "spent": {"rho": json_amount(account.spent, true), "share": f64::from(account.share) / f64::from(FULL)},
             "remaining": {"rho": json_amount(limit.minus(account.spent), false)},
             "reading": {"epsilon": json_number(reading), "delta": json_number(delta.get())},
@@ -55,12 +69,12 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     print(&format!(
-        "{whom}\nbudget {}: rho {}\nspent rho {} ({} %), {} remains\nodometer: with probability 1 - {}, what was released tells \
-         less than epsilon {} about them",
-        account.tier.budget,
-        shown_amount(limit, false),
-        shown_amount(account.spent, true),
+        "{whom}\npromised: {promised} in all, whatever is asked\nused: {} % in {} rounds, rho {}; {} remains\nso far: with probability \
+         1 - {}, what was released tells less than epsilon {} about them\n(the last line is an odometer's: it holds at every moment, so \
+         it may be above the epsilon that is promised for the end)",
         shown_up(percent),
+        accounts.rounds(),
+        shown_amount(account.spent, true),
         shown_amount(limit.minus(account.spent), false),
         delta.get(),
         shown_up(reading),

@@ -48,7 +48,18 @@ pub(super) struct QuerySpec {
     pub(super) at: Option<Vec<f64>>,
     #[serde(rename = "where")]
     pub(super) condition: Option<String>,
+    pub(super) missing: Option<MissingWord>,
     pub(super) noise_std: Option<f64>,
+}
+
+/// What becomes of missing values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum MissingWord {
+    /// An error, wherever in the column; the default
+    Refuse,
+    /// Such rows are not selected
+    Skip,
 }
 
 /// What is counted.
@@ -103,7 +114,11 @@ impl QuerySpec {
         let [word] = asked[..] else {
             anyhow::bail!(
                 "{}; expected one of count, sum, mean, histogram, quantile",
-                if asked.is_empty() { "nothing is asked".to_owned() } else { format!("{} at once", asked.join(", ")) }
+                if asked.is_empty() {
+                    "a query asks nothing".to_owned()
+                } else {
+                    format!("{} in one query", asked.join(" and "))
+                }
             )
         };
         let name = self.name.clone().unwrap_or_else(|| self.usual_name(word));
@@ -166,7 +181,8 @@ impl QuerySpec {
         };
         let noise_std = self.noise_std.context("give noise_std (--noise-std), the standard deviation of the noise")?;
         let condition = self.condition.as_deref().map(str::parse).transpose()?;
-        Ok(Query::new(name, statistic, condition, NoiseStd::new(noise_std)?)?)
+        let query = Query::new(name, statistic, condition, NoiseStd::new(noise_std)?)?;
+        Ok(if self.missing == Some(MissingWord::Skip) { query.skipping_missing() } else { query })
     }
 
     /// `sum amount where day = 1`

@@ -2,7 +2,9 @@
 
 mod account;
 mod file;
+mod plan;
 mod report;
+mod status;
 
 use super::arguments::Decimal;
 use super::output::{print, print_json, table};
@@ -11,19 +13,20 @@ use clap::{Args, Subcommand, ValueEnum};
 use file::{QueryFile, QuerySpec};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use paygo_analysis::{
-    Allowance, Answers, Exhausted, Layout, Manner, Mode, NoiseStd, Probability, RoundError, Settings, Table, ask,
+    Accounts, Allowance, Answers, Exhausted, Layout, Manner, Mode, NoiseStd, Probability, Settings, Table, Tier, ask,
     check_columns, open_accounts,
 };
 use paygo_noise::Source;
 use serde_json::json;
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "All rows of a person become one contribution, clipped as a whole; the noise is discrete Gaussian and does not depend on the data.\nEach person pays for what their own rows did. A person whose budget does not cover a question is left out of it; who, and how\nmany, is secret. With --accounts the spending is kept from run to run; the charge is on disk before the noise is drawn.\nExit 0: answered, 1: refused (--mode worst-case only), 2: something was wrong, and nothing was charged.\n\nExamples:\n  paygo query sales.csv --person customer --budget epsilon=1,delta=1e-6 --sum amount --clip 0..100 --noise-std 500\n  paygo query sales.parquet --person customer --budget epsilon=1,delta=1e-6 --accounts sales.accounts \\\n      --count --where \"country = 'DE' and age >= 18\" --noise-std 20\n  paygo query sales/ --queries examples/queries.toml --json\n  paygo query account --accounts sales.accounts --person 4711\ndocs/individual.md says what each question computes and what is promised."
+    after_help = "All rows of a person become one contribution, clipped as a whole; the noise is discrete Gaussian and does not depend on the data.\nEach person pays for what their own rows did. A person whose budget does not cover a question is left out of it; who, and how\nmany, is secret. With --accounts the spending is kept from run to run; the charge is on disk before the noise is drawn.\nExit 0: answered, 1: refused (--mode worst-case only), 2: something was wrong; nothing was charged unless the message says so.\n\nExamples:\n  paygo query sales.csv --person customer --budget epsilon=1,delta=1e-6 --sum amount --clip 0..100 --noise-std 500\n  paygo query sales.parquet --person customer --budget epsilon=1,delta=1e-6 --accounts sales.accounts \\\n      --count --where \"country = 'DE' and age >= 18\" --noise-std 20\n  paygo query sales/ --queries examples/queries.toml --dry-run\n  paygo query account --accounts sales.accounts --person 4711\n  paygo query status --accounts sales.accounts\ndocs/individual.md says what each question computes and what is promised."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -31,10 +34,10 @@ pub(crate) struct Arguments {
     /// CSV or Parquet files, or folders of them: one table
     #[arg(required = true, value_name = "TABLE")]
     tables: Vec<PathBuf>,
-    /// The column that says whose row it is: the privacy unit
+    /// The column that says whose row it is: the privacy unit [default: that of the accounts]
     #[arg(long, value_name = "COLUMN")]
     person: Option<String>,
-    /// What each person may spend: epsilon=NUMBER,delta=NUMBER or rho=NUMBER
+    /// What each person may spend: epsilon=NUMBER,delta=NUMBER or rho=NUMBER [default: that of the accounts]
     #[arg(long, value_name = "BUDGET")]
     budget: Option<Allowance>,
     /// Where the accounts are kept; made when they are not there
@@ -63,6 +66,9 @@ pub(crate) struct Arguments {
     /// Write a page with the answers and their intervals
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Say what the questions would cost and how often they fit; nothing is read, asked or charged
+    #[arg(long, conflicts_with_all = ["report", "people_changed"])]
+    dry_run: bool,
     /// Answer in JSON
     #[arg(long)]
     json: bool,
@@ -72,6 +78,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// One person's own account, for disclosure to that person.
     Account(account::Arguments),
+    /// What is public about accounts: settings, rounds, the worst case so far.
+    Status(status::Arguments),
 }
 
 /// One question on the command line.
@@ -87,16 +95,16 @@ struct Question {
     /// The mean over people of each person's own mean of a column, clamped to --clip
     #[arg(long, value_name = "COLUMN")]
     mean: Option<String>,
-    /// Rows for each of --categories, or in each bin of --grid
+    /// People for each of --categories, or in each bin of --grid; each counts as one, split over the bins of their rows
     #[arg(long, value_name = "COLUMN")]
     histogram: Option<String>,
-    /// The values below which the fractions --at of a column lie, to the bins of --grid
+    /// The values of a column below which the fractions --at of the people lie, to the bins of --grid
     #[arg(long, value_name = "COLUMN")]
     quantile: Option<String>,
     /// The range of one person's contribution, such as 0..100
     #[arg(long, value_name = "LOW..HIGH", allow_hyphen_values = true)]
     clip: Option<String>,
-    /// The largest ℓ2 norm of one person's row counts in a histogram or quantile [default: 1]
+    /// In a histogram or quantile count rows instead of people, each person's scaled to this ℓ2 norm if it is larger
     #[arg(long, value_name = "NORM", allow_hyphen_values = true)]
     clip_norm: Option<Decimal>,
     /// Public categories; rows of any other are not counted
@@ -111,7 +119,10 @@ struct Question {
     /// Which rows count, such as "age >= 18 and region in ('North', 'South')"
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
-    /// The standard deviation of the noise, in the units of the answer
+    /// What to do about empty fields and what is not a finite number
+    #[arg(long, value_enum, value_name = "WHAT")]
+    missing: Option<file::MissingWord>,
+    /// The standard deviation of the noise, in the units of the answer (of a mean: of the sum behind it)
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     noise_std: Option<Decimal>,
 }
@@ -149,16 +160,19 @@ impl Question {
             grid: self.grid.clone(),
             at: self.at.as_ref().map(|at| at.iter().map(number).collect()),
             condition: self.condition.clone(),
+            missing: self.missing,
             noise_std: self.noise_std.as_ref().map(number),
         };
         (spec != QuerySpec::default()).then_some(spec)
     }
 }
 
-/// What is to be done, from the command line and the file.
+/// What is to be done, from the command line, the file, and accounts that are there.
 struct Asked {
     settings: Settings,
     accounts: Option<PathBuf>,
+    /// The worst case of all rounds so far, in shares of a budget.
+    worst_case: u64,
     layout: Layout,
     manner: Manner,
 }
@@ -170,25 +184,41 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Asked> {
         anyhow::ensure!(here.is_none() || there.is_none(), "{name} is given on the command line and in the file");
         Ok(here.or(there).cloned())
     }
+    let accounts = once("accounts", arguments.accounts.as_ref(), file.accounts.as_ref())?;
+    let stored = match accounts.as_ref().filter(|path| path.exists()) {
+        Some(path) => Some(Accounts::open(path, None)?),
+        None => None,
+    };
+    let known = stored.as_ref().map(Accounts::settings);
     let person = once("person", arguments.person.as_ref(), file.person.as_ref())?;
+    let person = person.or_else(|| known.map(|known| known.person.clone()));
     let person = person.context("give --person COLUMN: the column that says whose row it is")?;
-    let budget = once("budget", arguments.budget.as_ref(), file.budget.as_ref())?;
     let mode = arguments.mode.map(|mode| match mode {
         ModeArgument::Individual => Mode::Individual,
         ModeArgument::WorstCase => Mode::WorstCase,
     });
-    let mode = once("mode", mode.as_ref(), file.mode.as_ref())?.unwrap_or(Mode::Individual);
-    let settings = match (&file.tiers, budget) {
-        (Some(_), Some(_)) => anyhow::bail!("give a budget, or tiers with budgets of their own"),
-        (Some(tiers), None) => tiers.settings(&person, mode)?,
-        (None, Some(budget)) => Settings::new(&person, mode, budget),
-        (None, None) => anyhow::bail!("give --budget\nhint: --budget epsilon=1,delta=1e-6"),
+    let mode = once("mode", mode.as_ref(), file.mode.as_ref())?;
+    let mode = mode.or_else(|| known.map(|known| known.mode)).unwrap_or(Mode::Individual);
+    let budget = once("budget", arguments.budget.as_ref(), file.budget.as_ref())?;
+    let settings = match (&file.tiers, budget, known) {
+        (Some(_), Some(_), _) => anyhow::bail!("a budget and tiers with budgets of their own are given; remove one"),
+        (Some(tiers), None, _) => tiers.settings(&person, mode)?,
+        (None, Some(budget), _) => Settings::new(&person, mode, budget),
+        (None, None, Some(known)) => Settings { person, mode, ..known.clone() },
+        (None, None, None) => anyhow::bail!("give --budget\nhint: --budget epsilon=1,delta=1e-6"),
     };
+    if let Some(stored) = &stored {
+        stored.check(&settings)?;
+    }
     let noise = |decimal: &Decimal| NoiseStd::new(decimal.typed());
     let active_count = arguments.active_count.as_ref().map(noise).transpose().context("active-count")?;
     anyhow::ensure!(
         active_count.is_none() || mode == Mode::Individual,
         "--active-count goes with --mode individual: in the worst case everybody takes part"
+    );
+    anyhow::ensure!(
+        active_count.is_none() || arguments.exhausted == ExhaustedArgument::LeftOut,
+        "--active-count goes with --exhausted left-out: otherwise nobody is left out"
     );
     let mut specs = file.queries;
     specs.extend(arguments.question.spec());
@@ -202,18 +232,51 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Asked> {
         ExhaustedArgument::ScaledDown => Exhausted::ScaledDown,
     };
     let confidence = Probability::new(arguments.confidence.typed()).context("confidence")?;
+    anyhow::ensure!(confidence.get() <= 1.0 - 1e-9, "confidence = {} is too near to 1", arguments.confidence.as_str());
     let manner = Manner { exhausted, people_changed: arguments.people_changed, confidence };
-    let accounts = once("accounts", arguments.accounts.as_ref(), file.accounts.as_ref())?;
-    Ok(Asked { settings, accounts, layout: Layout::new(queries, active_count)?, manner })
+    let worst_case = stored.as_ref().map_or(0, Accounts::worst_case);
+    Ok(Asked { settings, accounts, worst_case, layout: Layout::new(queries, active_count)?, manner })
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    if let Some(Command::Account(arguments)) = &arguments.command {
-        return account::run(arguments);
+    match &arguments.command {
+        Some(Command::Account(arguments)) => return account::run(arguments),
+        Some(Command::Status(arguments)) => return status::run(arguments),
+        None => {}
     }
     let asked = asked(arguments)?;
+    let plan = plan::Plan::of(&asked)?;
+    if arguments.dry_run {
+        return plan.show(&asked, arguments.json);
+    }
+    if let Some(refusal) = plan.refusal(&asked)? {
+        if arguments.json {
+            print_json(&json!({"decision": "refuse", "reason": refusal}))?;
+        }
+        eprintln!("refused: {refusal}");
+        return Ok(ExitCode::from(1));
+    }
     let table = Table::open(&arguments.tables)?;
     check_columns(&table, &asked.layout, &asked.settings.person)?;
+    let page = arguments.report.as_ref().map(|path| create_report(path, arguments, &asked)).transpose()?;
+    let answers = answers(&asked, &table)?;
+    // From here on the question is charged: whatever fails now must say so.
+    let told = tell(arguments, &asked, &answers, page);
+    told.context("the question was charged and answered, but the answer could not be written")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the file of the report before anything is charged.
+fn create_report(path: &Path, arguments: &Arguments, asked: &Asked) -> anyhow::Result<std::fs::File> {
+    let same =
+        |other: &Path| path.canonicalize().is_ok_and(|path| other.canonicalize().is_ok_and(|other| other == path));
+    let taken = arguments.tables.iter().chain(&asked.accounts).chain(&arguments.queries).any(|other| same(other));
+    anyhow::ensure!(!taken, "--report {} would overwrite the table, the accounts or the questions", path.display());
+    std::fs::File::create(path).with_context(|| path.display().to_string())
+}
+
+/// Opens or makes the accounts, and asks.
+fn answers(asked: &Asked, table: &Table) -> anyhow::Result<Answers> {
     // How much is left to read is shown as a share: how many rows there are is nobody's business.
     let bar = |what: &str| -> anyhow::Result<ProgressBar> {
         let bar = ProgressBar::with_draw_target(Some(table.size()), ProgressDrawTarget::stderr_with_hz(10));
@@ -221,48 +284,46 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         bar.set_message(what.to_owned());
         Ok(bar)
     };
+    let path = asked.accounts.as_deref();
+    let fresh = path.filter(|path| !path.exists());
     let opening = bar("finding people")?;
-    let mut accounts = open_accounts(asked.accounts.as_deref(), &table, &asked.settings, &|size| opening.inc(size))?;
+    let mut accounts = open_accounts(path, table, &asked.settings, &|size| opening.inc(size))?;
     opening.finish_and_clear();
     let mut source = Source::from_operating_system()?;
     let reading = bar("reading rows")?;
-    let outcome = ask(&table, &asked.layout, &mut accounts, asked.manner, &mut source, &|size| reading.inc(size));
+    let outcome = ask(table, &asked.layout, &mut accounts, asked.manner, &mut source, &|size| reading.inc(size));
     reading.finish_and_clear();
-    let answers = match outcome {
-        Ok(answers) => answers,
-        Err(refused @ RoundError::Refused) => {
-            if arguments.json {
-                print_json(&json!({"decision": "refuse", "reason": refused.to_string()}))?;
-            }
-            eprintln!("{refused}\nhint: more noise may fit; --mode individual, with accounts of its own, answers on");
-            return Ok(ExitCode::from(1));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    if let Some(path) = &arguments.report {
-        let page = report::page(&answers, &asked, arguments.confidence.as_str())?;
-        std::fs::write(path, page.html()).with_context(|| path.display().to_string())?;
+    if let (Err(_), Some(path), 0) = (&outcome, fresh, accounts.rounds()) {
+        // A first question that failed leaves nothing behind that could not be changed later.
+        std::fs::remove_file(path).with_context(|| path.display().to_string())?;
     }
-    if arguments.json {
-        print_json(&report::json(&answers, &asked, arguments.confidence.typed()))?;
-    } else {
-        print(&table_of(&answers, arguments.confidence.as_str()))?;
-    }
-    eprintln!("{}", promise(&asked.settings));
-    eprintln!("{}", participation(&answers, asked.settings.mode));
-    match &asked.accounts {
-        Some(path) => eprintln!("accounts: {}", path.display()),
-        None => eprintln!("no --accounts: nothing is kept, and the next run starts with whole budgets"),
-    }
-    if let Some(path) = &arguments.report {
-        eprintln!("report: {}", path.display());
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(outcome?)
 }
 
-/// The answers for people.
-fn table_of(answers: &Answers, confidence: &str) -> String {
-    table(&["query", "answer", &report::interval_name(confidence), "noise"], report::rows(answers))
+/// Answers first, then the rest.
+fn tell(arguments: &Arguments, asked: &Asked, answers: &Answers, page: Option<std::fs::File>) -> anyhow::Result<()> {
+    if arguments.json {
+        print_json(&report::json(answers, asked, arguments.confidence.typed()))?;
+    } else {
+        print(&table(
+            &report::header(answers, asked, arguments.confidence.as_str()).each_ref().map(String::as_str),
+            report::rows(answers),
+        ))?;
+    }
+    eprintln!("{}", promise(&asked.settings));
+    eprintln!("{}", participation(answers, asked));
+    match &asked.accounts {
+        Some(path) => eprintln!("accounts: {}", path.display()),
+        None => {
+            eprintln!("no --accounts: nothing is kept, the promise is for this run alone, and repeated runs add up")
+        }
+    }
+    if let (Some(mut file), Some(path)) = (page, &arguments.report) {
+        let page = report::page(answers, asked, arguments.confidence.as_str())?;
+        file.write_all(page.html().as_bytes()).with_context(|| path.display().to_string())?;
+        eprintln!("report: {}", path.display());
+    }
+    Ok(())
 }
 
 /// What is promised to whom.
@@ -271,31 +332,39 @@ fn promise(settings: &Settings) -> String {
         Mode::Individual => "fully adaptive, individual filter in zCDP",
         Mode::WorstCase => "fully adaptive, zCDP filter over the worst case",
     };
-    let tiers: Vec<String> = settings
-        .tiers
-        .iter()
-        .map(|tier| {
-            let promise = match &tier.budget {
-                Allowance::EpsilonDelta { epsilon, delta } => format!("({epsilon}, {delta})-DP"),
-                Allowance::Rho(rho) => format!("{rho}-zCDP"),
-            };
-            if tier.name.is_empty() { promise } else { format!("{promise} in tier `{}`", tier.name) }
-        })
-        .collect();
+    let tier = |tier: &Tier| {
+        let promise = match &tier.budget {
+            Allowance::EpsilonDelta { epsilon, delta } => format!("({}, {})-DP", short(epsilon), short(delta)),
+            Allowance::Rho(rho) => format!("{}-zCDP", short(rho)),
+        };
+        if tier.name.is_empty() { promise } else { format!("{promise} in tier `{}`", tier.name) }
+    };
+    let tiers: Vec<String> = settings.tiers.iter().map(tier).collect();
     format!("promise: {} for each `{}` under add-remove neighbors, {how}", tiers.join(", "), settings.person)
 }
 
+/// A decimal as people write it: 1e-6, not 0.000001.
+fn short(decimal: &str) -> String {
+    let brief = decimal.parse().map_or_else(|_| decimal.to_owned(), |x: f64| format!("{x:e}"));
+    if decimal.starts_with("0.000") && brief.len() < decimal.len() { brief } else { decimal.to_owned() }
+}
+
 /// What is public about who took part.
-fn participation(answers: &Answers, mode: Mode) -> String {
+fn participation(answers: &Answers, asked: &Asked) -> String {
     let percent = super::output::shown_up(100.0 * answers.worst_case);
-    match (mode, answers.everyone) {
+    let beyond = match asked.manner.exhausted {
+        Exhausted::LeftOut => {
+            "people whose own budget does not cover a question are left out of it; who, and how many, is secret"
+        }
+        Exhausted::ScaledDown => {
+            "people whose own budget is used up count with what they can still pay for; who they are is secret"
+        }
+    };
+    match (asked.settings.mode, answers.everyone) {
         (Mode::WorstCase, _) => format!("spent {percent} % of the budget, the same for everybody"),
         (Mode::Individual, true) => {
             format!("everybody took part: even the worst case so far is {percent} % of a budget")
         }
-        (Mode::Individual, false) => format!(
-            "people whose own budget is used up are left out; who, and how many, is secret (the worst case so far would be \
-             {percent} % of a budget)"
-        ),
+        (Mode::Individual, false) => format!("{beyond} (the worst case so far would be {percent} % of a budget)"),
     }
 }

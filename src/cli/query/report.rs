@@ -1,7 +1,7 @@
 //! Answers as rows, as JSON and as a page.
 
-use super::{Asked, participation, promise};
-use paygo_analysis::{Answer, Answers, Number};
+use super::{Asked, participation, promise, short};
+use paygo_analysis::{Answer, Answers, Exhausted, Mode, Number, Query};
 use paygo_report::{Block, IntervalChart, Page, Table};
 use serde_json::{Value, json};
 
@@ -9,6 +9,17 @@ use serde_json::{Value, json};
 pub(super) fn interval_name(confidence: &str) -> String {
     let percent: f64 = confidence.parse().map_or(f64::NAN, |confidence: f64| 100.0 * confidence);
     format!("{} % interval", (percent * 1e6).round() / 1e6)
+}
+
+/// The headings of the table. Where people may be missing, it says so.
+pub(super) fn header(answers: &Answers, asked: &Asked, confidence: &str) -> [String; 4] {
+    let complete = answers.everyone || asked.settings.mode == Mode::WorstCase;
+    let answer = match (complete, asked.manner.exhausted) {
+        (true, _) => "answer",
+        (false, Exhausted::LeftOut) => "answer (people may be missing)",
+        (false, Exhausted::ScaledDown) => "answer (people may count less)",
+    };
+    ["query".into(), answer.into(), interval_name(confidence), "noise".into()]
 }
 
 /// A number to about a hundredth of its uncertainty.
@@ -25,7 +36,9 @@ fn cells(answer: &Answer, estimate: &Number) -> [String; 4] {
     };
     let uncertainty = (estimate.high - estimate.low) / 2.0;
     let interval = format!("{} to {}", shown(estimate.low, uncertainty), shown(estimate.high, uncertainty));
-    [name, shown(estimate.value, uncertainty), interval, answer.noise_std.to_string()]
+    let of_the_sum = if answer.statistic == "mean" { " in the sum" } else { "" };
+    let noise = format!("{}{of_the_sum}", answer.noise_std);
+    [name, shown(estimate.value, uncertainty), interval, noise]
 }
 
 /// One row for each number.
@@ -39,7 +52,7 @@ pub(super) fn json(answers: &Answers, asked: &Asked, confidence: f64) -> Value {
     json!({
         "answers": answers.answers,
         "confidence": confidence,
-        "everyone_took_part": answers.everyone.then_some(true),
+        "certainly_everyone": answers.everyone || settings.mode == Mode::WorstCase,
         "worst_case": answers.worst_case,
         "promise": {
             "neighbors": "add-remove",
@@ -49,31 +62,44 @@ pub(super) fn json(answers: &Answers, asked: &Asked, confidence: f64) -> Value {
             "tier_column": settings.tier_column,
             "tiers": settings.tiers,
         },
-        "accounts": asked.accounts,
+        "accounts": asked.accounts.as_ref().map(|path| path.display().to_string()),
     })
 }
 
 /// Each query as a picture of its intervals, and all numbers in a table.
 pub(super) fn page(answers: &Answers, asked: &Asked, confidence: &str) -> anyhow::Result<Page> {
     let mut blocks = vec![
-        Block::Text(format!("{}. {}.", promise(&asked.settings), participation(answers, asked.settings.mode))),
+        Block::Text(format!("{}. {}.", promise(&asked.settings), participation(answers, asked))),
         Block::Text(
             "An interval says where the truth lies about those who took part, each clipped as asked: it covers the noise, not \
              the clipping, nor people who were left out."
                 .into(),
         ),
     ];
+    let question =
+        |query: &Query| vec![query.name().to_owned(), query.to_string(), short(&query.noise_std().get().to_string())];
+    let asked_for = Table {
+        header: ["query", "question", "noise"].map(str::to_owned).to_vec(),
+        rows: asked.layout.queries().map(question).collect(),
+    };
     // One number is better read than looked at.
     for answer in answers.answers.iter().filter(|answer| answer.numbers.len() > 1) {
         blocks.push(Block::Heading(answer.name.clone()));
         let chart = IntervalChart {
             title: format!("{}, noise {}", answer.name, answer.noise_std),
-            value_label: answer.statistic.to_owned(),
+            value_label: match answer.statistic {
+                "histogram" => "count".to_owned(),
+                other => other.to_owned(),
+            },
             points: answer.numbers.iter().map(|e| (e.label.clone(), e.low, e.value, e.high)).collect(),
         };
         blocks.push(Block::Figure { svg: chart.svg()?, caption: interval_name(confidence) });
     }
-    let header = ["query", "answer", &interval_name(confidence), "noise"].map(str::to_owned).to_vec();
+    let header = header(answers, asked, confidence).to_vec();
     blocks.insert(2, Block::Table(Table { header, rows: rows(answers) }));
+    blocks.extend([Block::Heading("What was asked".into()), Block::Table(asked_for)]);
+    if let Some(path) = &asked.accounts {
+        blocks.push(Block::Text(format!("Accounts: {}", path.display())));
+    }
     Ok(Page { title: "Private answers".into(), blocks })
 }
