@@ -134,36 +134,36 @@ pub(crate) fn people(
         table.column(column)?;
         columns.push(column.clone());
     }
+    // Keys are spread evenly: each range of leading bits is sorted, and merged, on its own.
+    const LEADING: u32 = 7;
     let of = |partition: &Partition| {
-        let mut found: Vec<(Key, u8)> = Vec::new();
+        let mut found: Vec<Vec<(Key, u8)>> = vec![Vec::new(); 1 << LEADING];
         partition.for_each_batch(&columns, progress, |batch| {
             let tiers = settings.tier_column.as_ref().map(|column| tiers_of(&batch, column, &settings.tiers));
             let tiers = tiers.transpose()?;
             for_each_key(salt, &settings.person, column(&batch, &settings.person), |row, key| {
                 let tier = tiers.as_ref().map_or(0, |tiers| tiers[row]);
-                if found.last() != Some(&(key, tier)) {
-                    found.push((key, tier));
+                let range = usize::try_from(key >> (Key::BITS - LEADING)).unwrap_or(0);
+                if found[range].last() != Some(&(key, tier)) {
+                    found[range].push((key, tier));
                 }
             })?;
             Ok::<_, RoundError>(())
         })?;
-        found.sort_unstable();
-        found.dedup();
+        for range in &mut found {
+            range.sort_unstable();
+            range.dedup();
+        }
         Ok::<_, RoundError>(found)
     };
-    let partitions: Vec<Vec<(Key, u8)>> = table.partitions().par_iter().map(of).collect::<Result<_, _>>()?;
-    // Keys are spread evenly: each range of leading bits is merged on its own.
-    const LEADING: u32 = 6;
-    let ranges = (0..1 << LEADING).into_par_iter().map(|range: Key| {
-        let end =
-            |list: &[(Key, u8)], range: Key| list.partition_point(|(key, _)| key >> (Key::BITS - LEADING) < range);
-        let part = |list: &'_ Vec<(Key, u8)>| list[end(list, range)..end(list, range + 1)].to_vec();
-        let mut merged: Vec<(Key, u8)> = partitions.iter().flat_map(part).collect();
+    let partitions: Vec<Vec<Vec<(Key, u8)>>> = table.partitions().par_iter().map(of).collect::<Result<_, _>>()?;
+    let merge = |range: usize| {
+        let mut merged: Vec<(Key, u8)> = partitions.iter().flat_map(|partition| &partition[range]).copied().collect();
         merged.sort(); // runs that are sorted: this merges them
         merged.dedup();
         merged
-    });
-    let found: Vec<(Key, u8)> = ranges.collect::<Vec<_>>().concat();
+    };
+    let found = (0..1 << LEADING).into_par_iter().map(merge).collect::<Vec<_>>().concat();
     if found.is_empty() {
         return Err(TableError::Empty.into());
     }
