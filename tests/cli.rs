@@ -345,8 +345,9 @@ fn bad_input_is_a_message_and_exit_2() {
 #[test]
 fn demo_tells_the_story() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("demo.html");
-    let output = paygo(&["demo", "--out", path.to_str().expect("a path")]);
+    let (path, table) = (folder.path().join("demo.html"), folder.path().join("demo.csv"));
+    let file = |path: &Path| path.to_str().expect("a path").to_owned();
+    let output = paygo(&["demo", "--out", &file(&path), "--table", &file(&table)]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("text");
     for part in ["renyi-exact", "noise_multiplier 1.01", "| North", "answered ", "the odometer reads ", "report: "] {
@@ -360,6 +361,9 @@ fn demo_tells_the_story() {
     let (answered, worst) = (number("answered ", " "), number("ends after ", " "));
     let spent = number("spent epsilon ", " ");
     assert!(answered > 2.0 * worst && worst > 5.0 && (0.9..=1.0).contains(&spent), "{text}");
+    // With a budget for each customer the shop reports all of its sixty days, in the worst case nineteen.
+    assert_eq!((number("accounting reports ", " "), number("for each customer there are ", " ")), (19.0, 60.0));
+    assert!(std::fs::read_to_string(table).expect("a table").starts_with("customer,region,income,day,amount\n1,"));
     let html = std::fs::read_to_string(path).expect("a report");
-    assert!(html.matches("<svg").count() == 3 && html.contains("refused, at no cost") && !html.contains("src="));
+    assert!(html.matches("<svg").count() == 4 && html.contains("refused, at no cost") && !html.contains("src="));
 }

@@ -13,8 +13,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use file::{QueryFile, QuerySpec};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use paygo_analysis::{
-    Accounts, Allowance, Answers, Exhausted, Layout, Manner, Mode, NoiseStd, Probability, Settings, Table, Tier, ask,
-    check_columns, open_accounts,
+    Accounts, Allowance, Answers, Exhausted, Layout, Manner, Mode, NoiseStd, Probability, RoundError, Settings, Table,
+    Tier, ask, check_columns, open_accounts,
 };
 use paygo_noise::Source;
 use serde_json::json;
@@ -259,7 +259,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let table = Table::open(&arguments.tables)?;
     check_columns(&table, &asked.layout, &asked.settings.person)?;
     let page = arguments.report.as_ref().map(|path| create_report(path, arguments, &asked)).transpose()?;
-    let answers = answers(&asked, &table)?;
+    let answers = match answers(&asked, &table) {
+        // Somebody else has asked in between.
+        Err(error) if matches!(error.downcast_ref(), Some(RoundError::Refused)) => {
+            eprintln!("{error}");
+            return Ok(ExitCode::from(1));
+        }
+        other => other?,
+    };
     // From here on the question is charged: whatever fails now must say so.
     let told = tell(arguments, &asked, &answers, page);
     told.context("the question was charged and answered, but the answer could not be written")?;
