@@ -177,7 +177,7 @@ fn a_question_that_somebody_could_never_pay_for_is_not_asked() {
     let scaled = place.json(&[&ask[..], &SUM, &["--exhausted", "scaled-down"]].concat());
     assert_eq!(scaled["certainly_everyone"], false);
     let plan = place.json(&[&ask[..], &SUM, &["--dry-run"]].concat());
-    assert_eq!((&plan["worst_case"], &plan["fits"]), (&Value::from(4.0), &Value::from(0.0)));
+    assert_eq!((&plan["worst_case"], &plan["fits"]), (&Value::from(4.0), &Value::from(0)));
     let plan = place.json(&[
         "nothing.csv",
         "--person",
@@ -189,10 +189,27 @@ fn a_question_that_somebody_could_never_pay_for_is_not_asked() {
         "10",
         "--dry-run",
     ]);
-    assert_eq!((&plan["worst_case"], &plan["fits"]), (&Value::from(0.01), &Value::from(100.0)));
+    assert_eq!((&plan["worst_case"], &plan["fits"]), (&Value::from(0.01), &Value::from(100)));
     let text =
         place.query(&["x.csv", "--person", "x", "--budget", "rho=0.5", "--count", "--noise-std", "10", "--dry-run"]);
     assert!(String::from_utf8_lossy(&text.stdout).contains("| count | 10    | ± 19.5997 | 1 %"), "{text:?}");
+}
+
+#[test]
+fn ten_tenths_fit() {
+    let place = Place::new();
+    sales(&place);
+    let ask = ["sales.csv", "--person", "customer", "--budget", "rho=1.25", "--count", "--noise-std", "2"];
+    for mode in ["worst-case", "individual"] {
+        let ask = [&ask[..], &["--mode", mode, "--accounts", mode]].concat();
+        for left in (0..10).rev() {
+            let answer = place.json(&ask);
+            assert_eq!(answer["certainly_everyone"], true, "{mode}");
+            assert_eq!(place.json(&[&ask[..], &["--dry-run"]].concat())["fits"], left, "{mode}");
+        }
+        let after = place.query(&[&ask[..], &["--json"]].concat());
+        assert_eq!(after.status.code(), Some(if mode == "worst-case" { 1 } else { 0 }), "{mode}");
+    }
 }
 
 #[test]

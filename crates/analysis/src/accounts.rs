@@ -96,6 +96,14 @@ pub enum AccountsError {
         /// As it was asked for.
         given: String,
     },
+    /// The last write of a charge failed.
+    #[error("accounts {}: {error}; the charge may have been made all the same, and nothing was released", path.display())]
+    Uncertain {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// An earlier write failed, so what is on disk is not known.
     #[error("accounts {}: an earlier write failed; open them again", .0.display())]
     Poisoned(PathBuf),
@@ -264,7 +272,8 @@ impl Accounts {
             .map_err(io)?;
         let block_generations = generation.wrapping_mul(places.count() as u64);
         let commit = Commit { generation, block_generations, ..commit };
-        file.write_all_at(&commit.page(), commit.at() as u64).map_err(io)?;
+        // In both pages, so that a page of zeros is never taken for one that was not written yet.
+        file.write_all_at(&commit.page().repeat(2), 0).map_err(io)?;
         if path.is_some() {
             file.sync_all().map_err(io)?;
         }
@@ -319,7 +328,6 @@ impl Accounts {
         for page in [0, 1].map(|page| &bytes[page * PAGE..][..PAGE]) {
             match Commit::read(page) {
                 Some(commit) => commits.push(commit),
-                None if page.iter().all(|&byte| byte == 0) => {} // not written yet
                 None if page.starts_with(MAGIC) && read_u32(page, 8) != VERSION => {
                     return Err(AccountsError::Version { found: read_u32(page, 8), path });
                 }
@@ -389,7 +397,7 @@ impl Accounts {
     /// The same accounts with more people, who have spent nothing; those who are there keep what they have spent.
     ///
     /// # Errors
-    /// [`AccountsError`]; the accounts are then as they were.
+    /// [`AccountsError`]; open them again then.
     pub fn enroll(&mut self, newcomers: &[(Key, u8)]) -> Result<(), AccountsError> {
         if self.poisoned {
             return Err(AccountsError::Poisoned(self.path.clone()));
@@ -420,6 +428,8 @@ impl Accounts {
         let spent: Vec<u32> = all.iter().map(|&(_, _, spent)| spent).collect();
         let path = self.lasting.then_some(&*self.path);
         let settings = self.stored.settings.clone();
+        // If it fails after the new file has its name, this one is no longer anybody's account.
+        self.poisoned = true;
         *self = Self::write_new(path, true, settings, self.salt(), &people, &spent, self.commit)?;
         Ok(())
     }
@@ -456,8 +466,9 @@ impl Accounts {
         }
         let worst_case = self.commit.worst_case.saturating_add(worst_case);
         let commit = Commit { generation, rounds: self.commit.rounds + 1, worst_case, block_generations };
-        self.map.write(commit.at(), &commit.page()).map_err(io)?;
-        self.sync().map_err(io)?;
+        let uncertain = |error| AccountsError::Uncertain { path: path.clone(), error };
+        self.map.write(commit.at(), &commit.page()).map_err(uncertain)?;
+        self.sync().map_err(uncertain)?;
         (self.commit, self.current, self.poisoned) = (commit, current, false);
         Ok(Charged(()))
     }

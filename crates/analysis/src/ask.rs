@@ -81,7 +81,7 @@ pub fn ask(
     check_columns(table, layout, &accounts.settings().person)?;
     let mut worst_case = 0;
     for budget in accounts.budgets() {
-        worst_case = worst_case.max(layout.worst_case(&layout.prices(budget)?));
+        worst_case = worst_case.max(layout.worst_case(budget)?);
     }
     if accounts.settings().mode == Mode::WorstCase && accounts.worst_case().saturating_add(worst_case) > u64::from(FULL)
     {
@@ -113,6 +113,6 @@ pub fn ask(
 
 /// One charge, one draw for each coordinate. The totals stop being secret here.
 fn draw(_charged: Charged, totals: Secret<Vec<i64>>, layout: &Layout, source: &mut Source) -> Vec<i64> {
-    let noisy = |(total, &field): (&i64, &usize)| total.saturating_add(layout.fields[field].noise.draw(source));
+    let noisy = |(total, &field): (&i64, &usize)| total.wrapping_add(layout.fields[field].noise.draw(source));
     totals.expose().iter().zip(&layout.field_of).map(noisy).collect()
 }

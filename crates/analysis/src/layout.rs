@@ -2,7 +2,7 @@
 
 use crate::person::Key;
 use crate::query::{Bins, Edges, NoiseStd, Query, QueryError, Statistic, Weight};
-use paygo_accounting::individual::{FULL, Fine, PersonalBudget, Price};
+use paygo_accounting::individual::{Fine, PersonalBudget, Price};
 use paygo_accounting::params::OutOfDomain;
 use paygo_noise::{DiscreteGaussian, Grid, Ratio};
 use paygo_numeric::rounding::mul_up;
@@ -16,16 +16,59 @@ const MOST_COORDINATES: usize = 1 << 16;
 const FINER: u32 = 12;
 
 /// More rows of a person in one bin count as this many; products stay within 128 bits.
-const MOST_ROWS: i64 = 1 << 32;
+const MOST_ROWS: u128 = 1 << 32;
 
-/// One row's, and then one person's, part in one coordinate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One row's, and then one person's, part in one coordinate: at first rows, or fine steps (2¹² to a step); then the contribution, in
+/// steps. Integers of 96 bits: rows of up to 2⁶⁰ add up exactly, in any order, so that nobody's total depends on how others' rows are
+/// sorted or partitioned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The person's place within their block.
     pub(crate) person: u16,
     pub(crate) coordinate: u16,
-    /// At first rows, or fine steps (2¹² to a step); then the contribution, in steps.
-    pub(crate) value: i64,
+    high: i32,
+    low: u64,
+}
+
+impl Entry {
+    pub(crate) fn new(person: u16, coordinate: u16, value: i64) -> Self {
+        let mut entry = Self { person, coordinate, high: 0, low: 0 };
+        entry.set(i128::from(value));
+        entry
+    }
+
+    fn total(&self) -> i128 {
+        i128::from(self.high) << 64 | i128::from(self.low)
+    }
+
+    /// Modulo 2⁹⁶, which 2³⁵ rows do not reach.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "two halves of 96 bits")]
+    fn set(&mut self, value: i128) {
+        (self.high, self.low) = ((value >> 64) as i32, value as u64);
+    }
+
+    /// Adds another part of the same person in the same coordinate.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.set(self.total().wrapping_add(other.total()));
+    }
+
+    /// Rows of a person, as far as they count.
+    fn rows(&self) -> u128 {
+        u128::try_from(self.total()).unwrap_or(0).min(MOST_ROWS)
+    }
+
+    /// A contribution, which is far below 2⁶³ steps.
+    pub(crate) fn steps(&self) -> i64 {
+        i64::try_from(self.total()).unwrap_or(0)
+    }
+
+    pub(crate) fn set_steps(&mut self, steps: i64) {
+        self.set(i128::from(steps));
+    }
+
+    fn square(&self) -> u128 {
+        u128::from(self.steps().unsigned_abs()).pow(2)
+    }
 }
 
 /// Coordinates that share a grid and a level of noise.
@@ -56,19 +99,24 @@ impl Field {
         self
     }
 
-    /// A number in steps. At most 2⁴⁰: a person who contributes more than 2²⁰ standard deviations of the noise is not hidden by it.
-    fn steps(&self, parameter: &'static str, x: f64) -> Result<i64, OutOfDomain> {
-        let steps = self.grid.contribution(x, 1 << 40);
-        if steps.unsigned_abs() < 1 << 40 {
-            return Ok(steps);
+    /// A number in fine steps. Below 2⁵²: a person who contributes 2²⁰ standard deviations of the noise is not hidden by it.
+    fn fine(&self, parameter: &'static str, x: f64) -> Result<i64, OutOfDomain> {
+        let fine = fine_steps(self.grid, x);
+        if fine.unsigned_abs() < 1 << (40 + FINER) {
+            return Ok(fine);
         }
         Err(OutOfDomain::new(parameter, x, "less than 2^20 times noise_std"))
+    }
+
+    /// A number of fine steps in whole steps, away from zero: what [`on_grid`] can make of it at most.
+    const fn steps(fine: i64) -> u64 {
+        fine.unsigned_abs().div_ceil(1 << FINER)
     }
 
     /// A contribution of 1 in steps.
     fn one(&self) -> Result<i64, OutOfDomain> {
         if self.grid.step() <= 1.0 {
-            return self.steps("noise_std", 1.0); // exact: a power of two
+            return Ok(self.fine("noise_std", 1.0)? >> FINER); // exact: a power of two
         }
         let noise = self.grid.step() * 2f64.powi(19);
         Err(OutOfDomain::new("noise_std", noise, "below 2^20 for what counts people or rows"))
@@ -86,7 +134,7 @@ pub(crate) struct Part {
     pub(crate) rule: Rule,
 }
 
-/// What a person's rows become.
+/// What a person's rows become. `one` and `most` are steps, the others fine steps.
 #[derive(Clone, Debug)]
 pub(crate) enum Rule {
     People {
@@ -180,18 +228,18 @@ impl Layout {
                 Rule::People { one }
             }
             Statistic::Rows(most) => {
-                let (one, most) = (field.one()?, field.steps("clip", f64::from(*most))?);
+                let (one, most) = (field.one()?, field.fine("clip", f64::from(*most))? >> FINER);
                 self.field(field.with_bound(most.unsigned_abs()), 1);
                 Rule::Rows { one, most }
             }
             Statistic::Sum(_, clip) => {
-                let (low, high) = (field.steps("clip", clip.low())?, field.steps("clip", clip.high())?);
-                self.field(field.with_bound(low.unsigned_abs().max(high.unsigned_abs())), 1);
+                let (low, high) = (field.fine("clip", clip.low())?, field.fine("clip", clip.high())?);
+                self.field(field.with_bound(Field::steps(low).max(Field::steps(high))), 1);
                 Rule::Sum { low, high }
             }
             Statistic::Mean(_, clip) => {
-                let (middle, half) = (field.steps("clip", clip.middle())?, field.steps("clip", clip.half())?);
-                self.field(field.with_bound(half.unsigned_abs()), 1);
+                let (middle, half) = (field.fine("clip", clip.middle())?, field.fine("clip", clip.half())?);
+                self.field(field.with_bound(Field::steps(half)), 1);
                 // The number of people, with noise in the same proportion to what one person contributes.
                 let people = Field::new(NoiseStd::new(query.noise_std.get() / clip.half())?)?;
                 let one = people.one()?;
@@ -220,9 +268,11 @@ impl Layout {
         let one = field.one()?;
         let bound = match weight {
             Weight::Person => None,
-            Weight::Rows(norm) => Some(field.steps("clip_norm", norm.get())?.unsigned_abs()),
+            Weight::Rows(norm) => Some(Field::steps(field.fine("clip_norm", norm.get())?)),
         };
-        self.field(field.with_bound(bound.unwrap_or(one.unsigned_abs())), count);
+        // Rounding each of K coordinates to the grid moves a norm by less than √K; one person split over bins stays one.
+        let rounded = |bound: u64| bound + (count as u64).isqrt() + 1;
+        self.field(field.with_bound(bound.map_or(one.unsigned_abs(), rounded)), count);
         Ok(Rule::Bins { bins, one, bound })
     }
 
@@ -253,26 +303,32 @@ impl Layout {
         Ok(Prices(self.fields.iter().map(price).collect::<Result<_, _>>()?))
     }
 
-    /// What the most exposed person imaginable would pay, in shares of a budget: public, and possibly more than a whole one.
-    pub(crate) fn worst_case(&self, prices: &Prices) -> u64 {
-        let fine = |(field, price): (&Field, &Price)| price.fine(field.bound);
-        self.fields.iter().zip(&prices.0).map(fine).fold(Fine::default(), Fine::plus).shares()
-    }
-
-    /// What the most exposed person imaginable would pay for each query, and for being counted, as a fraction of a budget: public.
+    /// What the most exposed person imaginable would pay, in shares of a budget, rounded up as a charge is: public, and possibly more
+    /// than a whole one.
     ///
     /// # Errors
     /// [`OutOfDomain`] when the budget is 0.
-    pub fn worst_cases(&self, budget: &PersonalBudget) -> Result<Vec<f64>, OutOfDomain> {
+    pub fn worst_case(&self, budget: &PersonalBudget) -> Result<u64, OutOfDomain> {
+        Ok(self.worst_case_of(0..self.fields.len(), &self.prices(budget)?))
+    }
+
+    /// The same for each query alone, and for being counted.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when the budget is 0.
+    pub fn worst_cases(&self, budget: &PersonalBudget) -> Result<Vec<u64>, OutOfDomain> {
         let prices = self.prices(budget)?;
         let of = |coordinates: Range<usize>| {
-            let mut fields: Vec<usize> = self.field_of[coordinates].to_vec();
-            fields.dedup();
-            let fine = fields.iter().map(|&field| prices.0[field].fine(self.fields[field].bound));
-            fine.fold(Fine::default(), Fine::plus).to_f64_up() / f64::from(FULL)
+            let fields = self.field_of[coordinates.start]..self.field_of[coordinates.end - 1] + 1;
+            self.worst_case_of(fields, &prices)
         };
         let active = self.active.map(|(coordinate, _)| coordinate..coordinate + 1);
         Ok(self.parts.iter().map(|part| part.coordinates.clone()).chain(active).map(of).collect())
+    }
+
+    fn worst_case_of(&self, fields: Range<usize>, prices: &Prices) -> u64 {
+        let fine = |field: usize| prices.0[field].fine(self.fields[field].bound);
+        fields.map(fine).fold(Fine::default(), Fine::plus).shares()
     }
 
     /// The queries, in order.
@@ -283,7 +339,6 @@ impl Layout {
     /// Turns what one person's rows added up to into their contribution, clipped, and says what it costs them. The entries are
     /// those of one person, one for each coordinate, in order.
     pub(crate) fn contribute(&self, key: Key, entries: &mut [Entry], prices: &Prices) -> Fine {
-        let square = |entry: &Entry| u128::from(entry.value.unsigned_abs()).pow(2);
         let mut cost = Fine::default();
         let mut rest = entries;
         for part in &self.parts {
@@ -293,16 +348,16 @@ impl Layout {
             part.rule.apply(key, entries);
             if let Rule::Mean { .. } = part.rule {
                 for entry in entries {
-                    cost = cost.plus(self.price_of(prices, usize::from(entry.coordinate), square(entry)));
+                    cost = cost.plus(self.price_of(prices, usize::from(entry.coordinate), entry.square()));
                 }
             } else if let Some(first) = entries.first() {
-                let norm = entries.iter().map(square).fold(0, u128::saturating_add);
+                let norm = entries.iter().map(Entry::square).fold(0, u128::saturating_add);
                 cost = cost.plus(self.price_of(prices, usize::from(first.coordinate), norm));
             }
         }
         // What is left is the 1 of those who are counted for taking part.
         rest.iter()
-            .fold(cost, |cost, entry| cost.plus(self.price_of(prices, usize::from(entry.coordinate), square(entry))))
+            .fold(cost, |cost, entry| cost.plus(self.price_of(prices, usize::from(entry.coordinate), entry.square())))
     }
 
     fn price_of(&self, prices: &Prices, coordinate: usize, squared_norm: u128) -> Fine {
@@ -310,13 +365,18 @@ impl Layout {
     }
 }
 
+/// A number in fine steps of a grid. At most 2⁶⁰ of them: some 10⁹ standard deviations of the noise.
+fn fine_steps(grid: Grid, x: f64) -> i64 {
+    let finer = f64::from(1u32 << FINER);
+    #[expect(clippy::cast_possible_truncation, reason = "a cast saturates")]
+    let fine = (x / grid.step() * finer).round() as i64;
+    fine.clamp(-(1 << 60), 1 << 60)
+}
+
 impl Part {
-    /// A row's value in fine steps. At most 2⁵⁶ of them: some 10⁷ standard deviations of the noise.
+    /// A row's value in fine steps.
     pub(crate) fn fine(&self, x: f64) -> i64 {
-        let finer = f64::from(1u32 << FINER);
-        #[expect(clippy::cast_possible_truncation, reason = "a cast saturates")]
-        let fine = (x / self.grid.step() * finer).round() as i64;
-        fine.clamp(-(1 << 56), 1 << 56)
+        fine_steps(self.grid, x)
     }
 }
 
@@ -324,61 +384,70 @@ impl Rule {
     /// From what the rows added up to, to the contribution, in integers.
     fn apply(&self, key: Key, entries: &mut [Entry]) {
         match (self, entries) {
-            (Self::People { one }, entries) => entries.iter_mut().for_each(|entry| entry.value = *one),
+            (Self::People { one }, entries) => entries.iter_mut().for_each(|entry| entry.set_steps(*one)),
             (Self::Rows { one, most }, entries) => {
-                entries.iter_mut().for_each(|entry| entry.value = entry.value.saturating_mul(*one).min(*most));
+                for entry in entries {
+                    let rows = entry.rows() * u128::from(one.unsigned_abs());
+                    entry.set_steps(i64::try_from(rows).map_or(*most, |rows| rows.min(*most)));
+                }
             }
             (Self::Sum { low, high }, entries) => {
                 for entry in entries {
-                    entry.value = on_grid(entry.value.clamp(low << FINER, high << FINER), key, entry.coordinate);
+                    let total = entry.total().clamp(i128::from(*low), i128::from(*high));
+                    entry.set_steps(on_grid(total, part_of_a_step(key, entry.coordinate)));
                 }
             }
             (Self::Mean { middle, half, one }, [total, rows]) => {
-                let centered = (total.value / rows.value.max(1)).saturating_sub(middle << FINER);
-                let clamped = centered.clamp(-(half << FINER), half << FINER);
-                (total.value, rows.value) = (on_grid(clamped, key, total.coordinate), *one);
+                let centered = total.total() / rows.total().max(1) - i128::from(*middle);
+                let clamped = centered.clamp(-i128::from(*half), i128::from(*half));
+                total.set_steps(on_grid(clamped, part_of_a_step(key, total.coordinate)));
+                rows.set_steps(*one);
             }
             // A row adds to both coordinates or to none.
-            (Self::Mean { .. }, entries) => entries.iter_mut().for_each(|entry| entry.value = 0),
-            (Self::Bins { one, bound, .. }, entries) => {
-                let rows = |entry: &Entry| u128::from(entry.value.clamp(0, MOST_ROWS).unsigned_abs());
-                let one = u128::from(one.unsigned_abs());
-                let squared: u128 = entries.iter().map(|entry| rows(entry).pow(2)).sum();
-                let (over, under) = match bound {
-                    // One person, split in proportion to rows.
-                    None => (one, entries.iter().map(rows).sum::<u128>().max(1)),
-                    // Rows, if they are within the bound.
-                    Some(bound) if squared.saturating_mul(one * one) <= u128::from(*bound).pow(2) => (one, 1),
-                    // ROUNDING: the norm up, to 20 binary places, so that the scaled norm is at most the bound.
-                    Some(bound) => (u128::from(*bound) << 20, (squared << 40).isqrt() + 1),
-                };
-                let bound = bound.map_or(one, u128::from);
-                scale(key, entries, over, under, bound);
-            }
+            (Self::Mean { .. }, entries) => entries.iter_mut().for_each(|entry| entry.set_steps(0)),
+            (Self::Bins { one, bound: None, .. }, entries) => split(key, entries, one.unsigned_abs()),
+            (Self::Bins { one, bound: Some(bound), .. }, entries) => shorten(key, entries, one.unsigned_abs(), *bound),
         }
     }
 }
 
-/// Row counts times `over/under`, on the grid, with a norm that is at most `bound`.
-fn scale(key: Key, entries: &mut [Entry], over: u128, under: u128, bound: u128) {
-    let fine = |entry: &Entry| {
-        let fine = u128::from(entry.value.clamp(0, MOST_ROWS).unsigned_abs()) * (over << FINER) / under;
-        i64::try_from(fine).unwrap_or(i64::MAX >> FINER)
-    };
-    let steps = |entry: &Entry| on_grid(fine(entry), key, entry.coordinate);
-    let squared: u128 = entries.iter().map(|entry| u128::from(steps(entry).unsigned_abs()).pow(2)).sum();
-    let within = squared <= bound * bound;
+/// One person, split over bins in proportion to their rows. Running totals are rounded, so that the parts add up to exactly one, and
+/// their norm is at most one; each is rounded up or down without bias.
+fn split(key: Key, entries: &mut [Entry], one: u64) {
+    let all = entries.iter().map(Entry::rows).sum::<u128>().max(1);
+    let part = part_of_a_step(key, 0);
+    let (mut rows, mut before) = (0, 0);
     for entry in entries {
-        // Where rounding to either side would pass the bound, all are rounded down.
-        entry.value = if within { steps(entry) } else { fine(entry) >> FINER };
+        rows += entry.rows();
+        let running = i128::try_from(rows * (u128::from(one) << FINER) / all).unwrap_or(0);
+        let after = on_grid(running, part);
+        entry.set_steps(after - before);
+        before = after;
+    }
+}
+
+/// Rows, scaled to a norm of `bound` steps where they have a larger one.
+fn shorten(key: Key, entries: &mut [Entry], one: u64, bound: u64) {
+    let squared: u128 = entries.iter().map(|entry| entry.rows().pow(2)).sum();
+    let within = squared.saturating_mul(u128::from(one).pow(2)) <= u128::from(bound).pow(2);
+    // ROUNDING: the norm up, to 20 binary places, so that the scaled norm is at most the bound before it is put on the grid.
+    let (over, under) =
+        if within { (u128::from(one), 1) } else { (u128::from(bound) << 20, (squared << 40).isqrt() + 1) };
+    for entry in entries {
+        let fine = i128::try_from(entry.rows() * (over << FINER) / under).unwrap_or(0);
+        entry.set_steps(on_grid(fine, part_of_a_step(key, entry.coordinate)));
     }
 }
 
 /// A number of fine steps on the grid: rounded down after adding a part of a step that depends on the person alone. Values that all
 /// have the same fraction would otherwise all be rounded the same way, and a million of them would be off by more than the noise.
-fn on_grid(fine: i64, key: Key, coordinate: u16) -> i64 {
+fn on_grid(fine: i128, part: i128) -> i64 {
+    i64::try_from((fine + part) >> FINER).unwrap_or(0)
+}
+
+/// From 0 up to, not including, a step, in fine steps.
+fn part_of_a_step(key: Key, coordinate: u16) -> i128 {
     #[expect(clippy::cast_possible_truncation, reason = "any bits of a hash will do")]
     let bits = (key as u64 ^ u64::from(coordinate)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let part = i64::try_from(bits >> (64 - FINER)).unwrap_or(0);
-    fine.saturating_add(part) >> FINER
+    i128::from(bits >> (64 - FINER))
 }

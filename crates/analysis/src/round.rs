@@ -14,7 +14,7 @@ use crate::table::{Partition, Progress, Table, TableError};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type};
-use paygo_accounting::individual::{Clipping, Fine, admit_round};
+use paygo_accounting::individual::{Clipping, Fine, NEVER, admit_round};
 use paygo_accounting::params::OutOfDomain;
 use paygo_accounting::secret::Secret;
 use paygo_numeric::rounding::mul_down;
@@ -222,7 +222,7 @@ impl Block {
         self.entries.dedup_by(|later, kept| {
             let same = (later.person, later.coordinate) == (kept.person, kept.coordinate);
             if same {
-                kept.value = kept.value.saturating_add(later.value);
+                kept.add(later);
             }
             same
         });
@@ -243,7 +243,7 @@ impl Block {
         for i in 1..places.len() {
             places[i] += places[i - 1];
         }
-        let mut sorted = vec![Entry { person: 0, coordinate: 0, value: 0 }; self.entries.len()];
+        let mut sorted = vec![Entry::default(); self.entries.len()];
         for &entry in &self.entries {
             let place = &mut places[usize::from(entry.person)];
             sorted[*place] = entry;
@@ -340,7 +340,7 @@ pub fn gather(
                 if let Some(slot) = slots[row] {
                     let coordinate = u16::try_from(part.coordinates.start + offset).unwrap_or(u16::MAX);
                     let person = u16::try_from(slot % size).unwrap_or(u16::MAX);
-                    gathered.blocks[slot / size].push(Entry { person, coordinate, value });
+                    gathered.blocks[slot / size].push(Entry::new(person, coordinate, value));
                 }
             })?;
         }
@@ -417,11 +417,11 @@ impl Decided {
         Self { totals: Secret::new(vec![0; layout.coordinates()]), shares: Vec::new() }
     }
 
-    /// Decisions about different people: added up, in any order. Saturating is 1-Lipschitz in each contribution, so it does not add
-    /// to the sensitivity.
+    /// Decisions about different people: added up, in any order. Modulo 2⁶⁴, as the noise is added: what is released is the true sum
+    /// with noise, modulo 2⁶⁴.
     fn merge(mut self, mut other: Self) -> Self {
         self.shares.append(&mut other.shares);
-        let add = |(a, b): (i64, i64)| a.saturating_add(b);
+        let add = |(a, b): (i64, i64)| a.wrapping_add(b);
         let totals = self.totals.expose().into_iter().zip(other.totals.expose()).map(add).collect();
         Self { totals: Secret::new(totals), shares: self.shares }
     }
@@ -488,7 +488,7 @@ fn decide_block(
         // Everybody in the table counts, and pays for it, also without a selected row.
         let coordinate = u16::try_from(coordinate).unwrap_or(u16::MAX);
         let here = (0..=u16::MAX).take(people).filter(|&person| is_set(&present, usize::from(person)));
-        entries.extend(here.map(|person| Entry { person, coordinate, value: one }));
+        entries.extend(here.map(|person| Entry::new(person, coordinate, one)));
         entries.sort_unstable_by_key(|entry| (entry.person, entry.coordinate));
     }
     for entries in entries.chunk_by_mut(|a, b| a.person == b.person) {
@@ -504,11 +504,16 @@ fn decide_block(
             entries.retain(|entry| is_set(&active, usize::from(entry.person)));
         }
         (Mode::Individual, Exhausted::ScaledDown) => {
-            let costs: Vec<f64> = costs.iter().map(|cost| cost.to_f64_up()).collect();
+            // Whole shares, so that nobody pays more than the public worst case; beyond a budget the cost itself.
+            let cost = |cost: &Fine| match cost.share() {
+                NEVER => cost.to_f64_up(),
+                share => f64::from(share),
+            };
+            let costs: Vec<f64> = costs.iter().map(cost).collect();
             let mut factors = vec![0.0; people];
             Clipping::of_shares().round(&mut shares, &costs, &mut factors);
             for entry in &mut entries {
-                entry.value = scaled_down(entry.value, factors[usize::from(entry.person)]);
+                entry.set_steps(scaled_down(entry.steps(), factors[usize::from(entry.person)]));
             }
         }
         // Everybody was admitted at once, at the public worst case.
@@ -517,7 +522,7 @@ fn decide_block(
     let mut totals = vec![0i64; layout.coordinates()];
     for entry in &entries {
         let total = &mut totals[usize::from(entry.coordinate)];
-        *total = total.saturating_add(entry.value);
+        *total = total.wrapping_add(entry.steps());
     }
     let shares = if shares == before { Vec::new() } else { vec![(number, shares)] };
     Ok(Decided { totals: Secret::new(totals), shares })

@@ -251,6 +251,11 @@ fn damage_is_noticed() {
         assert_eq!(reopened(&path).expect("accounts").rounds(), 2);
         damaged(&flipped(&[page + 20, page + PAGE / 2 + 20]), "a commit record is not whole");
     }
+    for page in [0, PAGE] {
+        let mut zeroed = after.clone();
+        zeroed[page..][..PAGE].fill(0);
+        damaged(&zeroed, "a commit record is not whole");
+    }
     damaged(&flipped(&[0, PAGE]), "not a file of accounts");
     // A disk that lost a block, or brought an old one back, after it said that all was written.
     let mut lost = after.clone();

@@ -121,6 +121,35 @@ fn large_rows_cancel_before_the_total_is_clamped() {
 }
 
 #[test]
+fn nobodys_total_depends_on_how_rows_are_sorted_or_partitioned() {
+    // Rows beyond anything, that cancel; many others around them.
+    let mut rows: Vec<(i64, f64, &str)> = (0..300).map(|i| (7, if i % 2 == 0 { 1e300 } else { -1e300 }, "x")).collect();
+    rows.extend((0..20_000).map(|i| (100 + i % 5000, 0.0, "x")));
+    for cut in [1, 7, 150, 299, 4000, 20_000] {
+        let batches = vec![batch(&rows[cut..]), batch(&rows[..cut])];
+        let answer = one(&Table::in_memory(batches), query(sum(-100.0, 100.0), 1.0));
+        assert!(answer.numbers[0].value.abs() < 8.0, "{cut}: {answer:?}");
+        rows.reverse();
+    }
+}
+
+#[test]
+fn constants_are_as_fine_as_values() {
+    // Half a million people, all alike; bounds and middles that are no whole steps.
+    let rows: Vec<(i64, f64, &str)> = (0..500_000).map(|id| (id, 0.1, "x")).collect();
+    let table = table(&rows);
+    let queries = vec![
+        Query::new("mean", Statistic::Mean("amount".into(), clip(-0.1, 0.3)), None, noise(0.5)).expect("a query"),
+        Query::new("sum", sum(0.0, 0.07), None, noise(0.5)).expect("a query"),
+    ];
+    let answers = ask_plainly(&table, &layout(queries), &mut fresh(&table, PLENTY)).answers;
+    let off = |answer: &Answer, truth: f64| (answer.numbers[0].value - truth).abs();
+    // Six standard deviations; half a step for each person would be 0.24 to 0.48 in the sum.
+    assert!(off(&answers[0], 0.1) < 6.0 * 0.5 / 500_000.0 + 1e-7, "{answers:?}");
+    assert!(off(&answers[1], 35_000.0) < 3.1, "{answers:?}");
+}
+
+#[test]
 fn scaling_down_never_gives_more_than_is_left() {
     // A cost beyond counting: 10⁶ at noise 1 against ρ = 0.01, which covers 0.14.
     let table = table(&[(1, 1e6, "x")]);

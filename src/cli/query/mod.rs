@@ -262,6 +262,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let answers = match answers(&asked, &table) {
         // Somebody else has asked in between.
         Err(error) if matches!(error.downcast_ref(), Some(RoundError::Refused)) => {
+            if arguments.json {
+                print_json(&json!({"decision": "refuse", "reason": error.to_string()}))?;
+            }
             eprintln!("{error}");
             return Ok(ExitCode::from(1));
         }
@@ -279,7 +282,13 @@ fn create_report(path: &Path, arguments: &Arguments, asked: &Asked) -> anyhow::R
         |other: &Path| path.canonicalize().is_ok_and(|path| other.canonicalize().is_ok_and(|other| other == path));
     let taken = arguments.tables.iter().chain(&asked.accounts).chain(&arguments.queries).any(|other| same(other));
     anyhow::ensure!(!taken, "--report {} would overwrite the table, the accounts or the questions", path.display());
-    std::fs::File::create(path).with_context(|| path.display().to_string())
+    // What is there stays until there is something to put in its place.
+    std::fs::File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .with_context(|| path.display().to_string())
 }
 
 /// Opens or makes the accounts, and asks.
@@ -327,6 +336,7 @@ fn tell(arguments: &Arguments, asked: &Asked, answers: &Answers, page: Option<st
     }
     if let (Some(mut file), Some(path)) = (page, &arguments.report) {
         let page = report::page(answers, asked, arguments.confidence.as_str())?;
+        file.set_len(0).with_context(|| path.display().to_string())?;
         file.write_all(page.html().as_bytes()).with_context(|| path.display().to_string())?;
         eprintln!("report: {}", path.display());
     }

@@ -8,38 +8,44 @@ use paygo_numeric::normal;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// The worst case of each question, as a fraction of the smallest budget, and of all together.
+/// The worst case of each question, in shares of the smallest budget, and of all together.
 pub(super) struct Plan {
-    costs: Vec<f64>,
-    total: f64,
-    /// What is certainly left, as a fraction of a budget.
-    left: f64,
+    costs: Vec<u64>,
+    total: u64,
+    /// What is certainly left, in shares of a budget.
+    left: u64,
+}
+
+/// Shares as a fraction of a budget, for people.
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn fraction(shares: u64) -> f64 {
+    shares as f64 / f64::from(FULL)
 }
 
 impl Plan {
     pub(super) fn of(asked: &Asked) -> anyhow::Result<Self> {
-        let mut costs: Vec<f64> = Vec::new();
+        let (mut costs, mut total): (Vec<u64>, u64) = (Vec::new(), 0);
         for tier in &asked.settings.tiers {
-            let tier = asked.layout.worst_cases(&tier.budget.budget()?)?;
-            costs.resize(tier.len(), 0.0);
-            costs.iter_mut().zip(tier).for_each(|(cost, tier)| *cost = cost.max(tier));
+            let budget = tier.budget.budget()?;
+            total = total.max(asked.layout.worst_case(&budget)?);
+            let tier = asked.layout.worst_cases(&budget)?;
+            costs.resize(tier.len(), 0);
+            costs.iter_mut().zip(tier).for_each(|(cost, tier)| *cost = tier.max(*cost));
         }
-        #[expect(clippy::cast_precision_loss, reason = "for people")]
-        let left = (1.0 - asked.worst_case as f64 / f64::from(FULL)).max(0.0);
-        Ok(Self { total: costs.iter().sum(), costs, left })
+        Ok(Self { costs, total, left: u64::from(FULL).saturating_sub(asked.worst_case) })
     }
 
     /// How much more noise everything would need to cost no more than this.
-    fn factor(&self, share: f64) -> String {
-        shown_up((self.total / share).sqrt())
+    fn factor(&self, shares: u64) -> String {
+        shown_up((fraction(self.total) / fraction(shares)).sqrt())
     }
 
     /// Why the questions are not asked at all: because nothing, or not everything, could be paid for. Decided before the table is read.
     pub(super) fn refusal(&self, asked: &Asked) -> anyhow::Result<Option<String>> {
-        let percent = |share: f64| format!("{} %", shown_up(100.0 * share));
+        let percent = |shares: u64| format!("{} %", shown_up(100.0 * fraction(shares)));
         let worst_case = asked.settings.mode == Mode::WorstCase;
         if worst_case && self.total > self.left {
-            let more = if self.left > 0.0 {
+            let more = if self.left > 0 {
                 format!("; {} times the noise would fit", self.factor(self.left))
             } else {
                 String::new()
@@ -47,16 +53,16 @@ impl Plan {
             return Ok(Some(format!(
                 "in the worst case this costs {} of the budget, and {} % is left{more}",
                 percent(self.total),
-                shown_down(100.0 * self.left)
+                shown_down(100.0 * fraction(self.left))
             )));
         }
         // Whoever contributes the most could never take part: an answer would be about the others only.
         anyhow::ensure!(
-            worst_case || self.total <= 1.0 || asked.manner.exhausted == Exhausted::ScaledDown,
+            worst_case || self.total <= u64::from(FULL) || asked.manner.exhausted == Exhausted::ScaledDown,
             "the largest contribution of one person costs {} of a whole budget, so whoever makes it would always be left out; {} \
              times the noise fits once\nhint: a narrower --clip, fewer questions at once, or --exhausted scaled-down",
             percent(self.total),
-            self.factor(1.0)
+            self.factor(u64::from(FULL))
         );
         Ok(None)
     }
@@ -64,7 +70,7 @@ impl Plan {
     /// The plan for people and programs.
     pub(super) fn show(&self, asked: &Asked, as_json: bool) -> anyhow::Result<ExitCode> {
         let reach = normal::quantile(0.5 + asked.manner.confidence.get() / 2.0);
-        let fits = |cost: f64| (self.left / cost).floor();
+        let fits = |cost: u64| self.left / cost.max(1);
         let queries: Vec<&Query> = asked.layout.queries().collect();
         let half = |query: &Query| match query.statistic() {
             Statistic::People | Statistic::Rows(_) | Statistic::Sum(..) | Statistic::Histogram(..) => {
@@ -73,18 +79,18 @@ impl Plan {
             Statistic::Mean(..) | Statistic::Quantile(..) => None,
         };
         if as_json {
-            let one = |(query, cost): (&&Query, &f64)| {
+            let one = |(query, cost): (&&Query, &u64)| {
                 json!({"name": query.name(), "question": query.to_string(), "noise_std": query.noise_std().get(),
-                    "half_width": half(query), "worst_case": cost})
+                    "half_width": half(query), "worst_case": fraction(*cost)})
             };
             print_json(&json!({
                 "queries": queries.iter().zip(&self.costs).map(one).collect::<Vec<_>>(),
-                "worst_case": self.total, "left": self.left, "fits": fits(self.total),
+                "worst_case": fraction(self.total), "left": fraction(self.left), "fits": fits(self.total),
             }))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let percent = |cost: f64| format!("{} %", shown_up(100.0 * cost));
-        let row = |(query, cost): (&&Query, &f64)| {
+        let percent = |cost: u64| format!("{} %", shown_up(100.0 * fraction(cost)));
+        let row = |(query, cost): (&&Query, &u64)| {
             let half = half(query).map_or_else(|| "depends".to_owned(), |half| format!("± {}", shown_up(half)));
             vec![
                 query.name().to_owned(),
@@ -117,7 +123,7 @@ impl Plan {
         }
         print(&format!(
             "{} % of a budget is certainly left; whoever contributes less pays less. Nothing was read, asked or charged.",
-            shown_down(100.0 * self.left)
+            shown_down(100.0 * fraction(self.left))
         ))?;
         Ok(ExitCode::SUCCESS)
     }

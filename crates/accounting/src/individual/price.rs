@@ -62,8 +62,8 @@ impl PersonalBudget {
 /// sums with discrete Gaussian noise the same ρ and divergences (T52), but not the same μ.
 ///
 /// # Soundness
-/// Never below the real share; above it by less than one part in 2⁶⁰ until it is rounded up to a whole share, and exact where the
-/// real share is whole.
+/// Never below the real share, and above it by less than one whole share; exact where the real share is whole and its terms fit in
+/// 128 bits, as those of budgets and variances that people choose do.
 ///
 /// ```
 /// use paygo_accounting::filter::Zcdp;
@@ -164,7 +164,7 @@ impl Price {
     }
 }
 
-/// A fraction that is exact while it fits into 128 bits, and rounded up beyond.
+/// A fraction that is exact while it fits into 128 bits, and rounded up beyond; infinite when `under` is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fraction {
     over: u128,
@@ -187,12 +187,15 @@ impl Fraction {
             (c, d) = if c > d { (c / 2, d) } else { (c, d / 2) };
             (a, b) = if a > b { (a / 2 + 1, b) } else { (a, b / 2 + 1) };
         }
-        Self { over: a * b, under: (c * d).max(1) }
+        Self { over: a * b, under: c * d } // infinite where the lower side has come to nothing, and then stays so
     }
 
     /// `⌈2⁶⁴·over/under⌉`, or the largest number there is.
     fn scaled_up(self) -> u128 {
-        let (whole, mut rest) = (self.over / self.under, self.over % self.under);
+        let (Some(whole), Some(mut rest)) = (self.over.checked_div(self.under), self.over.checked_rem(self.under))
+        else {
+            return u128::MAX;
+        };
         if whole >= 1 << 63 {
             return u128::MAX; // Any contribution is too much.
         }
@@ -336,6 +339,12 @@ mod tests {
         assert_eq!((tiny.share(0), tiny.share(1)), (0, NEVER));
         assert!(Price::new(&zcdp("1"), 0, 1).is_err() && Price::new(&zcdp("1"), 1, 0).is_err());
         assert!(Price::new(&zcdp("0"), 1, 1).is_err());
+        // Terms that do not fit: the price is too high, never too low.
+        let order = Order::new(2f64.powi(60)).expect("an order");
+        let limit = Amount::from_f64_down(8.5e19).expect("an amount");
+        let rule = FixedOrder::with_limit(order, limit, Amount::ZERO).expect("a rule");
+        let price = Price::new(&PersonalBudget::fixed_order(&rule).expect("a budget"), 1, u64::MAX).expect("a price");
+        assert_eq!((price.share(0), price.share(1)), (0, NEVER));
         let infinite = Order::new(f64::INFINITY).expect("an order");
         let rule = FixedOrder::with_limit(infinite, Amount::ONE, Amount::ZERO).expect("a rule");
         assert!(PersonalBudget::fixed_order(&rule).is_err());
