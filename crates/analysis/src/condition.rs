@@ -470,7 +470,7 @@ fn negate(negated: bool, condition: Condition) -> Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{Date32Array, Int64Array};
+    use arrow::array::{Date32Array, Int64Array, TimestampMillisecondArray};
     use std::sync::Arc;
 
     fn batch() -> RecordBatch {
@@ -481,6 +481,7 @@ mod tests {
             ("member", Arc::new(BooleanArray::from(vec![true, false, true, false]))),
             ("an odd name", Arc::new(Float64Array::from(vec![0.5, 1.5, 2.5, 3.5]))),
             ("day", Arc::new(Date32Array::from(vec![0, 365, 20000, 1]))),
+            ("at", Arc::new(TimestampMillisecondArray::from(vec![0, 86_400_000, 1, 2]).with_timezone("UTC"))),
         ];
         RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))
             .expect("b")
@@ -511,6 +512,8 @@ mod tests {
         check("\"an odd name\" != 1.5", [true, false, true, true]);
         check("\"an odd name\" == 1.5 or age <> 17", [false, true, true, false]);
         check("day >= '1971-01-01'", [false, true, true, false]);
+        check("at >= '1970-01-02'", [false, true, false, false]);
+        check("at < '1970-01-01T00:00:00.002Z'", [true, false, true, false]);
         check("age = -5 or age = +17", [true, false, false, false]);
         check("age > 1.7e1", [false, true, true, false]);
     }
