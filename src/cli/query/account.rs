@@ -10,6 +10,7 @@ use paygo_accounting::params::{Delta, Epsilon};
 use paygo_accounting::prior::Prior;
 use paygo_accounting::secret::Secret;
 use paygo_analysis::{Accounts, Allowance, Mode};
+use paygo_numeric::decimal::parse_down;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,7 +39,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let limit = account.tier.budget.budget()?.limit();
     let percent = 100.0 * f64::from(account.share) / f64::from(FULL);
     let delta = match &account.tier.budget {
-        Allowance::EpsilonDelta { delta, .. } => Delta::new(delta.parse()?)?,
+        // ROUNDING: down; a smaller delta reads higher.
+        Allowance::EpsilonDelta { delta, .. } => Delta::new(parse_down(delta).unwrap_or(0.0))?,
         Allowance::Rho(_) => Delta::new(1e-6)?,
     };
     let boundary = VilleMixture::new(delta, Prior::for_budget(Epsilon::new(1.0)?, delta))?;
