@@ -1,0 +1,3 @@
+//! Private gradient descent whose noise, batches, clipping and stopping time adapt while a filter keeps the budget.
+
+pub mod data;
