@@ -1,3 +1,6 @@
 //! Private gradient descent whose noise, batches, clipping and stopping time adapt while a filter keeps the budget.
 
 pub mod data;
+pub mod gradient;
+pub mod model;
+mod vector;

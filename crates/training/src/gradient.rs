@@ -1,0 +1,383 @@
+//! The sum of clipped gradients: the one thing that is computed from the private examples, and never shown without noise.
+//!
+//! # What one example can do to the sum
+//! In real arithmetic, no more than the clip norm. In single precision a little more, and the noise pays for it
+//! ([`Clip::l2_sensitivity`]):
+//! - What an example contributes depends on that example and the parameters alone, bit for bit ([`crate::model::Model`]; the rows of a
+//!   matrix product do not know each other).
+//! - Examples are added up in *chains*. An example's chain depends on its own position and on public numbers, so taking one away
+//!   changes one chain. Adding up at most [`CHAIN`] vectors of norm C in single precision is off by at most `CHAIN²·u·C`.
+//! - Chains are added up in double precision: what is lost there is less than 10⁻⁶ of C for a billion examples.
+//! - Norms are taken larger than computed by [`NORM_MARGIN`], more than the error of computing them.
+
+use crate::data::Examples;
+use crate::model::{Chunk, Findings, MissingGradient, Model};
+use paygo_accounting::params::OutOfDomain;
+use paygo_accounting::secret::Secret;
+use paygo_numeric::rounding::{add_up, mul_up, sqrt_up};
+use rayon::prelude::*;
+
+/// Squared norms are multiplied by one more than this.
+pub const NORM_MARGIN: f64 = 1.0 / 1024.0;
+
+/// Longest run of gradients that is added up in single precision.
+pub const CHAIN: usize = 256;
+
+#[expect(clippy::cast_precision_loss, reason = "65,536")]
+/// Twice `CHAIN²` unit roundoffs of single precision, for two neighbors, and a little for everything smaller.
+const CHAIN_MARGIN: f64 = 2.0 * (CHAIN * CHAIN) as f64 / (1 << 24) as f64 * (1.0 + 1.0 / 64.0);
+
+/// How gradients are clipped, in the units of the gradient.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clip {
+    /// One for all parameters, or one for each layer.
+    norms: Vec<f64>,
+    by_layer: bool,
+}
+
+impl Clip {
+    /// Each example's whole gradient to this norm.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when it is not above 0 and finite.
+    pub fn whole(clip_norm: f64) -> Result<Self, OutOfDomain> {
+        Ok(Self { norms: vec![checked(clip_norm)?], by_layer: false })
+    }
+
+    /// Each layer of each example's gradient to this norm. An example can then do `clip_norm·√layers` in all (E12).
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when it is not above 0 and finite, or there is no layer.
+    pub fn by_layer(clip_norm: f64, layers: usize) -> Result<Self, OutOfDomain> {
+        if layers == 0 {
+            return Err(OutOfDomain::new("layers", layers, "at least one"));
+        }
+        Ok(Self { norms: vec![checked(clip_norm)?; layers], by_layer: true })
+    }
+
+    /// The norm of what one example adds, at most, in real arithmetic: the root of the sum of squares over layers, rounded up.
+    #[must_use]
+    pub fn norm(&self) -> f64 {
+        if let [norm] = *self.norms {
+            return norm;
+        }
+        // ROUNDING: up.
+        sqrt_up(self.norms.iter().fold(0.0, |sum, &norm| add_up(sum, mul_up(norm, norm))))
+    }
+
+    /// By how much one example can change the computed sum: [`Clip::norm`] and what single precision adds to it, rounded up.
+    /// Noise is relative to this.
+    #[must_use]
+    pub fn l2_sensitivity(&self) -> f64 {
+        mul_up(self.norm(), 1.0 + CHAIN_MARGIN)
+    }
+
+    /// By what each example is multiplied, `factors[group · rows + row]`, from its squared norms. An example with a norm that is no
+    /// number gets 0 everywhere.
+    fn factors(&self, rows: usize, norms: &[f64], factors: &mut Vec<f32>) {
+        factors.clear();
+        if self.by_layer {
+            let limits = self.norms.iter().flat_map(|&limit| std::iter::repeat_n(limit, rows));
+            factors.extend(norms.iter().zip(limits).map(|(&norm, limit)| factor(norm, limit)));
+        } else {
+            let whole: Vec<f32> = (0..rows).map(|row| factor(whole_norm(rows, norms, row), self.norms[0])).collect();
+            for _ in 0..norms.len() / rows {
+                factors.extend_from_slice(&whole);
+            }
+        }
+    }
+}
+
+fn checked(clip_norm: f64) -> Result<f64, OutOfDomain> {
+    // In single precision, with room for sums.
+    if (1e-12..=1e12).contains(&clip_norm) {
+        Ok(clip_norm)
+    } else {
+        Err(OutOfDomain::new("clip_norm", clip_norm, "1e-12 <= clip_norm <= 1e12"))
+    }
+}
+
+/// The squared norm of a row over all groups.
+fn whole_norm(rows: usize, norms: &[f64], row: usize) -> f64 {
+    norms.iter().skip(row).step_by(rows).sum()
+}
+
+/// At most `limit/√norm`, and at most 1; 0 when the norm is no number.
+fn factor(norm: f64, limit: f64) -> f32 {
+    if !norm.is_finite() {
+        return 0.0;
+    }
+    let norm = (norm * (1.0 + NORM_MARGIN)).sqrt();
+    // ROUNDING: to nearest; the margin is more than a unit roundoff.
+    #[expect(clippy::cast_possible_truncation, reason = "single precision is what gradients are in")]
+    if norm <= limit { 1.0 } else { (limit / norm) as f32 }
+}
+
+/// How the gradients of a batch are scaled before they are added.
+pub enum Scaling<'a> {
+    /// Not at all: not private.
+    None,
+    /// Clipped.
+    Clip(&'a Clip),
+    /// To what each person's own budget allows.
+    Personal(Personal<'a>),
+}
+
+/// A budget for each example of a batch, in its order.
+pub struct Personal<'a> {
+    /// What each has spent; is moved.
+    pub spent: &'a mut [u32],
+    /// From what an example has spent and its squared norm: what it has spent then, and its factor.
+    pub charge: &'a (dyn Fn(u32, f64) -> (u32, f32) + Sync),
+    /// Whose gradients are added. The others pay all the same: they might have been.
+    pub sampled: Option<&'a [bool]>,
+}
+
+/// The part of a [`Scaling`] that belongs to a chain or a chunk.
+enum Part<'a> {
+    None,
+    Clip(&'a Clip),
+    Personal(Personal<'a>),
+}
+
+impl<'a> Part<'a> {
+    /// Takes the first `count` examples off.
+    fn take(&mut self, count: usize) -> Part<'a> {
+        match self {
+            Self::None => Part::None,
+            Self::Clip(clip) => Part::Clip(clip),
+            Self::Personal(personal) => {
+                let (spent, rest) = std::mem::take(&mut personal.spent).split_at_mut(count);
+                personal.spent = rest;
+                let sampled = personal.sampled.map(|sampled| {
+                    let (first, rest) = sampled.split_at(count);
+                    personal.sampled = Some(rest);
+                    first
+                });
+                Part::Personal(Personal { spent, charge: personal.charge, sampled })
+            }
+        }
+    }
+}
+
+/// What belongs to one chain while it is added up.
+#[derive(Default)]
+struct Workspace {
+    inputs: Vec<f32>,
+    labels: Vec<u32>,
+    memory: Vec<f32>,
+    findings: Findings,
+    norms: Vec<f64>,
+    factors: Vec<f32>,
+    sum: Vec<f32>,
+    loss: f64,
+    correct: usize,
+}
+
+/// Adds up gradients, batch after batch, in memory that does not grow with the batch.
+pub struct Summer<'a, M: ?Sized> {
+    model: &'a M,
+    examples: &'a Examples,
+    /// Public: how many examples are in a batch, about.
+    chain_width: usize,
+    rows: usize,
+    workspaces: Vec<Workspace>,
+    total: Vec<f64>,
+}
+
+/// What a batch came to. It depends on the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BatchFindings {
+    /// The sum of the losses.
+    pub loss: f64,
+    /// How many labels were predicted.
+    pub correct: usize,
+    /// How many examples there were.
+    pub count: usize,
+}
+
+impl<'a, M: Model + ?Sized> Summer<'a, M> {
+    /// For batches of about `expected` examples out of `public_size`: public numbers, which say where chains begin.
+    #[must_use]
+    pub fn new(model: &'a M, examples: &'a Examples, public_size: usize, expected: usize) -> Self {
+        let d = model.parameters();
+        // Half the longest chain, so that a sampled one is practically never longer.
+        let length = CHAIN / 2;
+        let chains = expected.div_ceil(length).max(1);
+        // As many examples at a time as stay in cache, between 8 and a chain.
+        let each = model.memory(64).div_ceil(64) + model.input().len();
+        let rows = (CHUNK_NUMBERS / each).clamp(8, CHAIN);
+        Self {
+            model,
+            examples,
+            chain_width: public_size.div_ceil(chains).max(1),
+            rows,
+            workspaces: (0..2 * rayon::current_num_threads()).map(|_| Workspace::default()).collect(),
+            total: vec![0.0; d],
+        }
+    }
+
+    /// Adds up the scaled gradients of a batch, given by positions in increasing order. The sum stays inside until noise is added to it.
+    ///
+    /// # Errors
+    /// [`MissingGradient`] when the model does not say what a gradient is.
+    pub fn add_up(
+        &mut self,
+        parameters: &[f32],
+        batch: &[u32],
+        scaling: Scaling<'_>,
+    ) -> Result<Secret<BatchFindings>, MissingGradient> {
+        let width = self.chain_width;
+        let mut rest = match scaling {
+            Scaling::None => Part::None,
+            Scaling::Clip(clip) => Part::Clip(clip),
+            Scaling::Personal(personal) => Part::Personal(personal),
+        };
+        let mut chains: Vec<(&[u32], Part<'_>)> = batch
+            .chunk_by(|&a, &b| a as usize / width == b as usize / width)
+            .flat_map(|chain| chain.chunks(CHAIN))
+            .map(|chain| (chain, rest.take(chain.len())))
+            .collect();
+        let (model, examples, rows) = (self.model, self.examples, self.rows);
+        let mut found = BatchFindings { count: batch.len(), ..BatchFindings::default() };
+        self.total.fill(0.0);
+        for chains in chains.chunks_mut(self.workspaces.len()) {
+            let workspaces = &mut self.workspaces[..chains.len()];
+            workspaces.par_iter_mut().zip(chains).try_for_each(|(workspace, (chain, part))| {
+                workspace.chain(model, examples, rows, parameters, chain, part)
+            })?;
+            let workspaces = &*workspaces;
+            found.loss += workspaces.iter().map(|workspace| workspace.loss).sum::<f64>();
+            found.correct += workspaces.iter().map(|workspace| workspace.correct).sum::<usize>();
+            self.total.par_chunks_mut(BLOCK).enumerate().for_each(|(block, total)| {
+                for workspace in workspaces {
+                    for (total, &number) in total.iter_mut().zip(&workspace.sum[block * BLOCK..]) {
+                        *total += f64::from(number);
+                    }
+                }
+            });
+        }
+        Ok(Secret::new(found))
+    }
+
+    /// The sum without noise. It depends on the data.
+    #[must_use]
+    pub fn total(&self) -> Secret<&[f64]> {
+        Secret::new(&self.total)
+    }
+}
+
+/// Numbers that are worked on at a time where a long vector is split among threads.
+pub(crate) const BLOCK: usize = 1 << 14;
+
+/// About how many numbers a chunk of examples may keep.
+const CHUNK_NUMBERS: usize = 1 << 20;
+
+impl Workspace {
+    fn chain<M: Model + ?Sized>(
+        &mut self,
+        model: &M,
+        examples: &Examples,
+        rows: usize,
+        parameters: &[f32],
+        chain: &[u32],
+        part: &mut Part<'_>,
+    ) -> Result<(), MissingGradient> {
+        self.sum.clear();
+        self.sum.resize(parameters.len(), 0.0);
+        (self.loss, self.correct) = (0.0, 0);
+        for indices in chain.chunks(rows) {
+            self.gather(examples, indices);
+            self.chunk(model, parameters, &mut part.take(indices.len()))?;
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, examples: &Examples, indices: &[u32]) {
+        self.inputs.clear();
+        self.labels.clear();
+        for &index in indices {
+            self.inputs.extend_from_slice(examples.input(index as usize));
+            self.labels.push(examples.label(index as usize));
+        }
+    }
+
+    fn chunk<M: Model + ?Sized>(
+        &mut self,
+        model: &M,
+        parameters: &[f32],
+        part: &mut Part<'_>,
+    ) -> Result<(), MissingGradient> {
+        let rows = self.labels.len();
+        self.memory.resize(model.memory(rows), 0.0);
+        let chunk = Chunk { inputs: &self.inputs, labels: &self.labels };
+        model.examine(parameters, chunk, &mut self.memory, &mut self.findings)?;
+        if matches!(part, Part::None) {
+            model.add_gradients(chunk, &mut self.memory, None, &mut self.sum);
+        } else {
+            self.norms.clear();
+            self.norms.resize(model.groups() * rows, 0.0);
+            model.squared_norms(chunk, &mut self.memory, &mut self.norms);
+            match part {
+                Part::None => {}
+                Part::Clip(clip) => clip.factors(rows, &self.norms, &mut self.factors),
+                Part::Personal(personal) => personal.factors(rows, &self.norms, &mut self.factors),
+            }
+            // A gradient that is no number contributes nothing. Multiplying it by zero would keep the NaN, so the chunk is done again
+            // without it; whoever pays has paid.
+            let finite: Vec<bool> = (0..rows).map(|row| whole_norm(rows, &self.norms, row).is_finite()).collect();
+            if finite.contains(&false) {
+                return self.without_the_infinite(model, parameters, &finite);
+            }
+            model.add_gradients(chunk, &mut self.memory, Some(&self.factors), &mut self.sum);
+        }
+        self.loss += self.findings.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+        self.correct += self.findings.correct.iter().filter(|&&correct| correct).count();
+        Ok(())
+    }
+
+    /// The chunk again, with the same factors, without examples whose gradient is no number.
+    fn without_the_infinite<M: Model + ?Sized>(
+        &mut self,
+        model: &M,
+        parameters: &[f32],
+        finite: &[bool],
+    ) -> Result<(), MissingGradient> {
+        let (rows, length) = (finite.len(), model.input().len());
+        let mut keep = finite.iter().cycle();
+        self.factors.retain(|_| keep.next() == Some(&true));
+        let kept = |row: &usize| finite[*row];
+        self.inputs =
+            (0..rows).filter(kept).flat_map(|row| &self.inputs[row * length..(row + 1) * length]).copied().collect();
+        self.labels = (0..rows).filter(kept).map(|row| self.labels[row]).collect();
+        if self.labels.is_empty() {
+            return Ok(());
+        }
+        self.memory.resize(model.memory(self.labels.len()), 0.0);
+        let chunk = Chunk { inputs: &self.inputs, labels: &self.labels };
+        model.examine(parameters, chunk, &mut self.memory, &mut self.findings)?;
+        // Some layers write gradients down while they find their norms.
+        self.norms.truncate(model.groups() * self.labels.len());
+        model.squared_norms(chunk, &mut self.memory, &mut self.norms);
+        model.add_gradients(chunk, &mut self.memory, Some(&self.factors), &mut self.sum);
+        self.loss += self.findings.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+        self.correct += self.findings.correct.iter().filter(|&&correct| correct).count();
+        Ok(())
+    }
+}
+
+impl Personal<'_> {
+    fn factors(&mut self, rows: usize, norms: &[f64], factors: &mut Vec<f32>) {
+        let groups = norms.len() / rows;
+        factors.clear();
+        for (row, spent) in self.spent.iter_mut().enumerate() {
+            let norm = whole_norm(rows, norms, row) * (1.0 + NORM_MARGIN);
+            let (then, factor) = (self.charge)(*spent, norm);
+            *spent = then;
+            factors.push(if self.sampled.is_none_or(|sampled| sampled[row]) { factor } else { 0.0 });
+        }
+        for _ in 1..groups {
+            factors.extend_from_within(..rows);
+        }
+    }
+}

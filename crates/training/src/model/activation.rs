@@ -1,0 +1,90 @@
+//! Activations: a function of each number.
+
+use super::layer::{Layer, Pass, Tensor};
+use crate::data::Shape;
+use crate::vector::vectorized;
+
+/// A function of each number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activation {
+    function: Function,
+    shape: Shape,
+}
+
+/// Which function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Function {
+    /// `max(x, 0)`.
+    Relu,
+    /// The hyperbolic tangent: bounded, which keeps gradients short (Papernot et al. 2021).
+    Tanh,
+}
+
+impl Activation {
+    /// The function, at every number of this shape.
+    #[must_use]
+    pub const fn new(function: Function, shape: Shape) -> Self {
+        Self { function, shape }
+    }
+}
+
+impl Layer for Activation {
+    fn output(&self) -> Shape {
+        self.shape
+    }
+
+    fn parameters(&self) -> Vec<Tensor> {
+        Vec::new()
+    }
+
+    fn memory(&self, _rows: usize) -> usize {
+        0
+    }
+
+    fn forward(&self, _rows: usize, _parameters: &[f32], input: &[f32], output: &mut [f32], _memory: &mut [f32]) {
+        match self.function {
+            Function::Relu => vectorized(
+                #[inline(always)]
+                || {
+                    for (y, &x) in output.iter_mut().zip(input) {
+                        // Keeps a NaN, which `max` would hide.
+                        *y = if x < 0.0 { 0.0 } else { x };
+                    }
+                },
+            ),
+            Function::Tanh => {
+                for (y, &x) in output.iter_mut().zip(input) {
+                    *y = x.tanh();
+                }
+            }
+        }
+    }
+
+    fn backward(&self, _rows: usize, _parameters: &[f32], pass: Pass<'_>, error_of_input: Option<&mut [f32]>) {
+        let Some(target) = error_of_input else { return };
+        let numbers = target.iter_mut().zip(pass.output).zip(&*pass.error);
+        match self.function {
+            Function::Relu => vectorized(
+                #[inline(always)]
+                || {
+                    for ((target, &y), &error) in numbers {
+                        *target = if y <= 0.0 { 0.0 } else { error };
+                    }
+                },
+            ),
+            Function::Tanh => vectorized(
+                #[inline(always)]
+                || {
+                    for ((target, &y), &error) in numbers {
+                        *target = (1.0 - y * y) * error;
+                    }
+                },
+            ),
+        }
+    }
+
+    fn squared_norms(&self, _rows: usize, _pass: Pass<'_>, _norms: &mut [f64]) {}
+
+    fn add_gradients(&self, _rows: usize, _pass: Pass<'_>, _factors: Option<&[f32]>, _sum: &mut [f32]) {}
+}

@@ -1,0 +1,124 @@
+//! Loops over slices, compiled for the vector units that the machine has.
+
+/// Runs a loop with the widest instructions of this machine.
+#[inline(always)]
+pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
+    thread_local! {
+        static MACHINE: pulp::Arch = pulp::Arch::new();
+    }
+    MACHINE.with(|machine| *machine).dispatch(work)
+}
+
+/// `‖x‖²` in double precision from runs of 1,024 in single precision: relative error below 10⁻⁵.
+pub(crate) fn squared_norm(x: &[f32]) -> f64 {
+    vectorized(
+        #[inline(always)]
+        || {
+            x.chunks(1024)
+                .map(
+                    #[inline(always)]
+                    |run| f64::from(dot_run(run, run)),
+                )
+                .sum()
+        },
+    )
+}
+
+/// A dot product of at most some thousand terms, in 16 lanes.
+#[inline(always)]
+fn dot_run(x: &[f32], y: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; 16];
+    let (xs, ys) = (x.chunks_exact(16), y.chunks_exact(16));
+    let rest: f32 = xs.remainder().iter().zip(ys.remainder()).map(|(x, y)| x * y).sum();
+    for (x, y) in xs.zip(ys) {
+        for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
+            *lane += x * y;
+        }
+    }
+    lanes.iter().sum::<f32>() + rest
+}
+
+/// Multiplies each row by its factor.
+pub(crate) fn scale_rows(matrix: &mut [f32], columns: usize, factors: &[f32]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for (row, &factor) in matrix.chunks_exact_mut(columns).zip(factors) {
+                for number in row {
+                    *number *= factor;
+                }
+            }
+        },
+    );
+}
+
+/// Adds every row to the target.
+pub(crate) fn add_rows(target: &mut [f32], matrix: &[f32]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for row in matrix.chunks_exact(target.len()) {
+                for (target, number) in target.iter_mut().zip(row) {
+                    *target += number;
+                }
+            }
+        },
+    );
+}
+
+/// Writes the same row again and again.
+pub(crate) fn fill_rows(matrix: &mut [f32], row: &[f32]) {
+    let mut done = row.len().min(matrix.len());
+    matrix[..done].copy_from_slice(&row[..done]);
+    // What is there is copied behind itself.
+    while done < matrix.len() {
+        let more = done.min(matrix.len() - done);
+        matrix.copy_within(..more, done);
+        done += more;
+    }
+}
+
+/// Copies `count` lines of `length` numbers, which lie at fixed distances.
+#[inline(always)]
+pub(crate) fn copy_lines(
+    target: &mut [f32],
+    apart: usize,
+    source: &[f32],
+    source_apart: usize,
+    length: usize,
+    count: usize,
+) {
+    /// Lines too short to be worth a call are copied as arrays.
+    #[inline(always)]
+    fn short<const LENGTH: usize>(target: &mut [f32], apart: usize, source: &[f32], source_apart: usize, count: usize) {
+        for index in 0..count {
+            let line: [f32; LENGTH] = source[index * source_apart..][..LENGTH].try_into().expect("a line");
+            target[index * apart..][..LENGTH].copy_from_slice(&line);
+        }
+    }
+    match length {
+        3 => short::<3>(target, apart, source, source_apart, count),
+        5 => short::<5>(target, apart, source, source_apart, count),
+        8 => short::<8>(target, apart, source, source_apart, count),
+        9 => short::<9>(target, apart, source, source_apart, count),
+        _ => {
+            for index in 0..count {
+                target[index * apart..][..length].copy_from_slice(&source[index * source_apart..][..length]);
+            }
+        }
+    }
+}
+
+/// Adds `factor · row` to the target, row by row.
+pub(crate) fn add_scaled_rows(target: &mut [f32], matrix: &[f32], factors: &[f32]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for (row, &factor) in matrix.chunks_exact(target.len()).zip(factors) {
+                for (target, number) in target.iter_mut().zip(row) {
+                    *target += factor * number;
+                }
+            }
+        },
+    );
+}

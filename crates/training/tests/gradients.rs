@@ -1,0 +1,317 @@
+//! Every layer's gradient against finite differences, and clipped sums against a slow reference that writes every gradient down.
+
+use paygo_training::data::{Examples, Shape};
+use paygo_training::gradient::{Clip, NORM_MARGIN, Personal, Scaling, Summer};
+use paygo_training::model::{
+    Activation, Chunk, Convolution, Findings, Function, Gradient, Kind, Layer, Linear, Model, Network, Normalization,
+    OneByOne, Pool, Residual, Sequence, Start, Tensor,
+};
+
+fn numbers(count: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_769).wrapping_add(1);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        #[expect(clippy::cast_precision_loss, reason = "24 bits")]
+        let x = (state >> 8) as f32 / (1 << 23) as f32 - 1.0;
+        x
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn examples(shape: Shape, classes: usize, count: usize, seed: u32) -> Examples {
+    let labels =
+        (0..u32::try_from(count).expect("few")).map(|i| i * 7 % u32::try_from(classes).expect("few")).collect();
+    Examples::new(shape, classes, numbers(count * shape.len(), seed), labels).expect("examples")
+}
+
+fn shape(height: usize, width: usize, channels: usize) -> Shape {
+    Shape { height, width, channels }
+}
+
+/// Networks that have every layer somewhere, small enough to check every parameter.
+fn networks() -> Vec<(&'static str, Network)> {
+    let mut all = Vec::new();
+    let mut add =
+        |name, input, layers: Vec<Box<dyn Layer>>| all.push((name, Network::new(Sequence::new(input, layers))));
+    add("softmax", Shape::vector(7), vec![Box::new(Linear::new(7, 3))]);
+    for function in [Function::Relu, Function::Tanh] {
+        add(
+            "perceptron",
+            Shape::vector(5),
+            vec![
+                Box::new(Linear::new(5, 9)),
+                Box::new(Activation::new(function, Shape::vector(9))),
+                Box::new(Linear::new(9, 4)),
+            ],
+        );
+    }
+    for (kind, stride) in [(Kind::Max, 1), (Kind::Max, 2), (Kind::Mean, 1), (Kind::Mean, 2)] {
+        let input = shape(9, 8, 2);
+        let first = Convolution::new(input, 3, 3, 2, 1).expect("fits");
+        let tanh = Activation::new(Function::Tanh, first.output());
+        let pool = Pool::new(kind, first.output(), 2, stride).expect("fits");
+        let second = Convolution::new(pool.output(), 4, 2, 1, 1).expect("fits");
+        let length = second.output().len();
+        let last = Linear::new(length, 3);
+        add(
+            "convolutions",
+            input,
+            vec![Box::new(first), Box::new(tanh), Box::new(pool), Box::new(second), Box::new(last)],
+        );
+    }
+    for groups in [1, 2, 4] {
+        let input = shape(3, 4, 4);
+        let norm = Normalization::new(input, groups).expect("divides");
+        add("normalization", input, vec![Box::new(norm), Box::new(Linear::new(48, 3))]);
+    }
+    let input = shape(5, 5, 3);
+    let block = |from: Shape, channels: usize, stride: usize, end: bool| -> Vec<Box<dyn Layer>> {
+        let one = Convolution::new(from, channels, 3, stride, 1).expect("fits");
+        let norm = Normalization::new(one.output(), 1).expect("divides");
+        let tanh = Activation::new(Function::Tanh, one.output());
+        let two = Convolution::new(one.output(), channels, 3, 1, 1).expect("fits");
+        let last = Activation::new(Function::Tanh, two.output());
+        let mut layers: Vec<Box<dyn Layer>> = vec![Box::new(one), Box::new(norm), Box::new(tanh), Box::new(two)];
+        if end {
+            layers.push(Box::new(last));
+        }
+        layers
+    };
+    let plain = Residual::new(Sequence::new(input, block(input, 3, 1, true)), None).expect("same shape");
+    let inside = Sequence::new(input, block(input, 4, 2, false));
+    let shortcut = Convolution::new(input, 4, 1, 2, 0).expect("fits");
+    let strided = Residual::new(inside, Some(Box::new(shortcut))).expect("same shape");
+    let length = strided.output().len();
+    add("residual", input, vec![Box::new(plain), Box::new(strided), Box::new(Linear::new(length, 3))]);
+    all
+}
+
+fn parameters(model: &impl Model) -> Vec<f32> {
+    numbers(model.parameters(), 11).iter().map(|x| x * 0.5).collect()
+}
+
+/// The gradient of one example.
+fn gradient(model: &impl Model, parameters: &[f32], examples: &Examples, index: usize) -> Vec<f64> {
+    let mut summer = Summer::new(model, examples, examples.len(), 1);
+    summer.add_up(parameters, &[u32::try_from(index).expect("few")], Scaling::None).expect("a gradient");
+    summer.total().expose().to_vec()
+}
+
+fn loss(model: &impl Model, parameters: &[f32], examples: &Examples, index: usize) -> f64 {
+    let (mut memory, mut findings) = (vec![f32::NAN; model.memory(1)], Findings::default());
+    let chunk = Chunk { inputs: examples.input(index), labels: &[examples.label(index)] };
+    model.predict(parameters, chunk, &mut memory, &mut findings);
+    f64::from(findings.losses[0])
+}
+
+#[test]
+fn gradients_agree_with_finite_differences() {
+    for (name, model) in networks() {
+        let (examples, parameters) = (examples(model.input(), model.classes(), 3, 5), parameters(&model));
+        for index in 0..3 {
+            let exact = gradient(&model, &parameters, &examples, index);
+            let (mut worst, mut off) = (0.0f64, 0);
+            for at in 0..parameters.len() {
+                let at_step = |step: f32| {
+                    let mut moved = parameters.clone();
+                    moved[at] += step;
+                    loss(&model, &moved, &examples, index)
+                };
+                let error_with = |step: f32| {
+                    let difference = (at_step(step) - at_step(-step)) / (2.0 * f64::from(step));
+                    (difference - exact[at]).abs() / (0.05 + exact[at].abs())
+                };
+                // At a kink of a maximum or a rectifier a difference is no derivative; a shorter step may stay on one side of it.
+                let error = [1e-2, 2e-3, 4e-4].map(error_with).into_iter().fold(f64::INFINITY, f64::min);
+                worst = worst.max(error);
+                off += usize::from(error > 1e-2);
+            }
+            assert!(off * 100 <= parameters.len(), "{name}: {off} of {} are off, by up to {worst}", parameters.len());
+        }
+    }
+}
+
+/// The clipped sum, slowly.
+fn reference(
+    model: &impl Model,
+    parameters: &[f32],
+    examples: &Examples,
+    batch: &[u32],
+    clip: &Clip,
+    groups: &[usize],
+) -> Vec<f64> {
+    let mut sum = vec![0.0; parameters.len()];
+    for &index in batch {
+        let gradient = gradient(model, parameters, examples, index as usize);
+        let whole = gradient.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let mut start = 0;
+        for &length in groups {
+            let part = &gradient[start..start + length];
+            let limit = if groups.len() == 1 { clip.norm() } else { clip.norm() / (groups.len() as f64).sqrt() };
+            let norm = if groups.len() == 1 { whole } else { part.iter().map(|x| x * x).sum::<f64>().sqrt() };
+            for (sum, x) in sum[start..].iter_mut().zip(part) {
+                *sum += x * (limit / norm).min(1.0);
+            }
+            start += length;
+        }
+    }
+    sum
+}
+
+/// How many parameters each layer of a network has, from the names of its tensors.
+fn layers(model: &Network) -> Vec<usize> {
+    let mut lengths: Vec<(String, usize)> = Vec::new();
+    for tensor in model.tensors() {
+        let layer = tensor.name.rsplit_once('.').map_or("", |(layer, _)| layer).to_owned();
+        match lengths.last_mut() {
+            Some((last, length)) if *last == layer => *length += tensor.len(),
+            Some(_) | None => lengths.push((layer, tensor.len())),
+        }
+    }
+    lengths.into_iter().map(|(_, length)| length).collect()
+}
+
+#[test]
+fn clipped_sums_agree_with_gradients_written_down() {
+    for (name, model) in networks() {
+        let (examples, parameters) = (examples(model.input(), model.classes(), 90, 6), parameters(&model));
+        let batch: Vec<u32> = (0..90).filter(|i| i % 3 != 1).collect();
+        let lengths = layers(&model);
+        assert_eq!(lengths.len(), model.groups(), "{name}");
+        let whole = Clip::whole(0.7).expect("a norm");
+        let by_layer = Clip::by_layer(0.3, model.groups()).expect("a norm");
+        for (clip, groups) in [(whole, vec![parameters.len()]), (by_layer, lengths)] {
+            let slow = reference(&model, &parameters, &examples, &batch, &clip, &groups);
+            let mut summer = Summer::new(&model, &examples, 90, 60);
+            summer.add_up(&parameters, &batch, Scaling::Clip(&clip)).expect("a sum");
+            let norm = slow.iter().map(|x| x * x).sum::<f64>().sqrt();
+            let off = slow.iter().zip(summer.total().expose()).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+            // The margin on norms, and single precision.
+            assert!(off < 60.0 * clip.norm() * NORM_MARGIN + 1e-4 * norm, "{name}: off by {off} of {norm}");
+            assert!(off > 0.0);
+        }
+    }
+}
+
+/// A layer too large to write its gradients down takes norms from products; they must be upper bounds, and close.
+#[test]
+fn norms_by_products_are_upper_bounds() {
+    let input = shape(4, 4, 70);
+    let convolution = Convolution::new(input, 60, 3, 1, 1).expect("fits");
+    assert!(9 * 70 * 60 > 1 << 15, "large");
+    let model = Network::new(Sequence::new(input, vec![Box::new(convolution), Box::new(Linear::new(16 * 60, 3))]));
+    let (examples, parameters) = (examples(input, 3, 8, 7), numbers(model.parameters(), 3));
+    let parameters: Vec<f32> = parameters.iter().map(|x| x * 0.05).collect();
+    let inputs: Vec<f32> = (0..8).flat_map(|i| examples.input(i).to_vec()).collect();
+    let chunk = Chunk { inputs: &inputs, labels: examples.labels() };
+    let (mut memory, mut norms) = (vec![f32::NAN; model.memory(8)], vec![f64::NAN; 16]);
+    model.examine(&parameters, chunk, &mut memory, &mut Findings::default()).expect("gradients");
+    model.squared_norms(chunk, &mut memory, &mut norms);
+    for index in 0..8 {
+        let gradient = gradient(&model, &parameters, &examples, index);
+        let convolution: f64 = gradient[..630 * 60 + 60].iter().map(|x| x * x).sum();
+        assert!(norms[index] >= convolution * (1.0 - 1e-6), "{} {convolution}", norms[index]);
+        assert!(norms[index] <= convolution * 1.05, "{} {convolution}", norms[index]);
+    }
+    let clip = Clip::whole(0.1).expect("a norm");
+    let batch: Vec<u32> = (0..8).collect();
+    let slow = reference(&model, &parameters, &examples, &batch, &clip, &[parameters.len()]);
+    let mut summer = Summer::new(&model, &examples, 8, 8);
+    summer.add_up(&parameters, &batch, Scaling::Clip(&clip)).expect("a sum");
+    let off = slow.iter().zip(summer.total().expose()).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+    assert!(off < 8.0 * 0.1 * 0.02, "{off}");
+}
+
+/// The heart of it: with and without any one example, the computed sums differ by at most the stated sensitivity.
+#[test]
+fn nobody_changes_the_sum_by_more_than_the_sensitivity() {
+    for (name, model) in networks() {
+        let count = 600;
+        let (examples, parameters) = (examples(model.input(), model.classes(), count, 8), parameters(&model));
+        for clip in [Clip::whole(1e-3).expect("a norm"), Clip::by_layer(1e-3, model.groups()).expect("a norm")] {
+            let mut summer = Summer::new(&model, &examples, count, count);
+            let all: Vec<u32> = (0..600).collect();
+            summer.add_up(&parameters, &all, Scaling::Clip(&clip)).expect("a sum");
+            let with = summer.total().expose().to_vec();
+            for gone in [0, 1, 130, 255, 256, 599] {
+                let rest: Vec<u32> = all.iter().copied().filter(|&i| i != gone).collect();
+                summer.add_up(&parameters, &rest, Scaling::Clip(&clip)).expect("a sum");
+                let change = with.iter().zip(summer.total().expose()).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+                assert!(change <= clip.l2_sensitivity(), "{name}: {change}");
+                assert!(change > 0.5 * clip.norm() || name == "convolutions" || clip.norm() > 1e-3, "{name}: {change}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_example_whose_gradient_is_no_number_contributes_nothing_and_pays() {
+    let model = Network::new(Sequence::new(Shape::vector(2), vec![Box::new(Linear::new(2, 2))]));
+    // Overflows in the logits: its loss and gradient are no numbers.
+    let inputs = vec![1.0, 2.0, f32::MAX, f32::MAX, 0.5, -1.0];
+    let examples = Examples::new(Shape::vector(2), 2, inputs, vec![0, 1, 1]).expect("examples");
+    let parameters = [3.0, -3.0, 3.0, -3.0, 0.0, 0.0];
+    let clip = Clip::whole(1.0).expect("a norm");
+    let sum = |batch: &[u32]| {
+        let mut summer = Summer::new(&model, &examples, 3, 3);
+        summer.add_up(&parameters, batch, Scaling::Clip(&clip)).expect("a sum");
+        summer.total().expose().to_vec()
+    };
+    assert_eq!(sum(&[0, 1, 2]), sum(&[0, 2]));
+    assert!(sum(&[0, 2]).iter().all(|x| x.is_finite()));
+    assert_eq!(sum(&[1]), [0.0; 6]);
+    // With a budget for each, it is charged in full; the factor of the others is theirs.
+    let mut spent = [0, 0, 0];
+    let charge = |spent: u32, norm: f64| (spent + if norm.is_finite() { 1 } else { 100 }, 0.5);
+    let mut summer = Summer::new(&model, &examples, 3, 3);
+    let personal = Personal { spent: &mut spent, charge: &charge, sampled: Some(&[true, true, false]) };
+    summer.add_up(&parameters, &[0, 1, 2], Scaling::Personal(personal)).expect("a sum");
+    let halves: Vec<f64> = gradient(&model, &parameters, &examples, 0).iter().map(|x| x / 2.0).collect();
+    assert_eq!(summer.total().expose(), halves);
+    assert_eq!(spent, [1, 100, 1]);
+}
+
+struct Forgetful;
+
+impl Gradient for Forgetful {
+    fn input(&self) -> Shape {
+        Shape::vector(2)
+    }
+    fn classes(&self) -> usize {
+        2
+    }
+    fn tensors(&self) -> Vec<Tensor> {
+        let tensor = |name: &str| Tensor { name: name.into(), shape: vec![2], start: Start::Zeros };
+        vec![tensor("first"), tensor("second")]
+    }
+    fn loss(&self, _: &[f32], _: &[f32], _: u32) -> (f32, u32) {
+        (0.0, 0)
+    }
+    fn gradient(&self, _: &[f32], input: &[f32], _: u32, gradient: &mut [f32]) {
+        gradient[..2].copy_from_slice(input);
+        gradient[2] = 0.0;
+    }
+}
+
+#[test]
+fn a_missing_gradient_is_an_error() {
+    let examples = examples(Shape::vector(2), 2, 4, 9);
+    let model = OneByOne::new(Forgetful);
+    let mut summer = Summer::new(&model, &examples, 4, 4);
+    let error = summer.add_up(&[0.0; 4], &[0, 1], Scaling::None).expect_err("missing");
+    assert_eq!(
+        error.to_string(),
+        "the model wrote no gradient for all of second; it must write zeros where it has none"
+    );
+}
+
+#[test]
+fn clipping_layer_by_layer_pays_for_every_layer() {
+    let clip = Clip::by_layer(4.0, 9).expect("a norm");
+    assert!(clip.norm() >= 12.0 && clip.norm() < 12.0 + 1e-12);
+    assert!(clip.l2_sensitivity() > 12.0 && clip.l2_sensitivity() < 12.2);
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(Clip::whole(bad).is_err() && Clip::by_layer(bad, 2).is_err());
+    }
+    assert!(Clip::by_layer(1.0, 0).is_err());
+}
