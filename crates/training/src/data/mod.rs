@@ -2,6 +2,17 @@
 
 use std::fmt;
 
+pub mod cifar;
+pub mod csv;
+mod file;
+pub mod generate;
+pub mod idx;
+mod random;
+pub mod schema;
+pub mod sets;
+
+pub use file::LoadError;
+
 /// The shape of one input: `height × width` positions with `channels` numbers each, the channels of a position side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
