@@ -35,10 +35,53 @@ impl Source {
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
+
+    /// Many times 64 random bits.
+    pub fn fill(&mut self, words: &mut [u64]) {
+        let mut bytes = [0u8; 2048];
+        for words in words.chunks_mut(bytes.len() / 8) {
+            let bytes = &mut bytes[..8 * words.len()];
+            self.0.fill_bytes(bytes);
+            for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+                *word = u64::from_le_bytes(*bytes);
+            }
+        }
+    }
+
+    /// A source of its own, seeded with 256 bits of this one: so that threads can draw at once.
+    #[must_use]
+    pub fn child(&mut self) -> Self {
+        let mut seed = [0u8; 32];
+        self.0.fill_bytes(&mut seed);
+        Self(ChaCha20Rng::from_seed(seed))
+    }
 }
 
 impl std::fmt::Debug for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Source(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_differ_from_their_parent_and_from_each_other() {
+        let mut parent = Source::insecure_from_seed(1);
+        let (mut one, mut two) = (parent.child(), parent.child());
+        let mut words = [[0; 300]; 3];
+        for (source, words) in [&mut parent, &mut one, &mut two].into_iter().zip(&mut words) {
+            source.fill(words);
+        }
+        let mut all: Vec<u64> = words.concat();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 900);
+        // Words are the same bits that come one at a time.
+        let mut again = Source::insecure_from_seed(1);
+        let _ = (again.child(), again.child());
+        assert!(words[0].iter().all(|&word| word == again.bits()));
     }
 }

@@ -1,6 +1,9 @@
 //! Private gradient descent whose noise, batches, clipping and stopping time adapt while a filter keeps the budget.
 
+pub mod batching;
 pub mod data;
 pub mod gradient;
 pub mod model;
+pub mod noise;
+pub mod optimizer;
 mod vector;
