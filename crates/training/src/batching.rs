@@ -130,7 +130,7 @@ impl Sampler {
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of examples")]
     pub fn expected(&self) -> usize {
-        (self.divisor().ceil() as usize).max(1)
+        (self.divisor().round() as usize).max(1)
     }
 
     /// Public: how many rounds are a pass over the data.
@@ -273,7 +273,7 @@ impl Iterator for Batches {
 pub(crate) fn poisson(examples: u32, probability: f64, source: &mut Source) -> Vec<u32> {
     // ROUNDING: down; the cast saturates, and a probability of 1 takes everybody.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a probability times 2^64, saturated")]
-    let threshold = (probability * 18_446_744_073_709_551_616.0) as u64;
+    let threshold = (probability * 2f64.powi(64)) as u64;
     let mut words = [0u64; 1024];
     let mut batch = Vec::new();
     for start in (0..examples).step_by(words.len()) {
@@ -372,8 +372,9 @@ mod tests {
             round.batches(&mut source).map(|batch| batch.indices).collect::<Vec<_>>()
         };
         let everybody: Vec<u32> = (0..1000).collect();
-        assert_eq!(batches(Batching::Full), [everybody.clone()]);
-        assert_eq!(batches(Batching::Poisson { sampling_probability: 1.0 }), [everybody.clone()]);
+        assert_eq!(batches(Batching::Full), std::slice::from_ref(&everybody));
+        let certain = Batching::Poisson { sampling_probability: 1.0 };
+        assert_eq!(batches(certain), std::slice::from_ref(&everybody));
         let mut sizes = Vec::new();
         for batching in [ALL[2], ALL[3], Batching::Shuffled { size: 300 }] {
             let drawn = batches(batching);

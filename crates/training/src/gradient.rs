@@ -2,11 +2,11 @@
 //!
 //! # What one example can do to the sum
 //! In real arithmetic, no more than the clip norm. In single precision a little more, and the noise pays for it
-//! ([`Clip::l2_sensitivity`]):
+//! ([`Summer::l2_sensitivity`]):
 //! - What an example contributes depends on that example and the parameters alone, bit for bit ([`crate::model::Model`]; the rows of a
 //!   matrix product do not know each other).
 //! - Examples are added up in *chains*. An example's chain depends on its own position and on public numbers, so taking one away
-//!   changes one chain. Adding up at most [`CHAIN`] vectors of norm C in single precision is off by at most `CHAIN²·u·C`.
+//!   changes one chain. Adding up L vectors of norm C in single precision is off by at most `L²·u·C`, once for each neighbor.
 //! - Chains are added up in double precision: what is lost there is less than 10⁻⁶ of C for a billion examples.
 //! - Norms are taken larger than computed by [`NORM_MARGIN`], more than the error of computing them.
 
@@ -20,12 +20,11 @@ use rayon::prelude::*;
 /// Squared norms are multiplied by one more than this.
 pub const NORM_MARGIN: f64 = 1.0 / 1024.0;
 
-/// Longest run of gradients that is added up in single precision.
-pub const CHAIN: usize = 256;
-
-#[expect(clippy::cast_precision_loss, reason = "65,536")]
-/// Twice `CHAIN²` unit roundoffs of single precision, for two neighbors, and a little for everything smaller.
-const CHAIN_MARGIN: f64 = 2.0 * (CHAIN * CHAIN) as f64 / (1 << 24) as f64 * (1.0 + 1.0 / 64.0);
+/// Longest run of gradients that is added up in single precision: long for large models, where every run is one more pass over all
+/// parameters.
+const fn longest_chain(parameters: usize) -> usize {
+    if parameters > 1 << 16 { 256 } else { 64 }
+}
 
 /// How gradients are clipped, in the units of the gradient.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +54,12 @@ impl Clip {
         Ok(Self { norms: vec![checked(clip_norm)?; layers], by_layer: true })
     }
 
+    /// Whether layers are clipped one by one.
+    #[must_use]
+    pub const fn is_by_layer(&self) -> bool {
+        self.by_layer
+    }
+
     /// The norm of what one example adds, at most, in real arithmetic: the root of the sum of squares over layers, rounded up.
     #[must_use]
     pub fn norm(&self) -> f64 {
@@ -63,13 +68,6 @@ impl Clip {
         }
         // ROUNDING: up.
         sqrt_up(self.norms.iter().fold(0.0, |sum, &norm| add_up(sum, mul_up(norm, norm))))
-    }
-
-    /// By how much one example can change the computed sum: [`Clip::norm`] and what single precision adds to it, rounded up.
-    /// Noise is relative to this.
-    #[must_use]
-    pub fn l2_sensitivity(&self) -> f64 {
-        mul_up(self.norm(), 1.0 + CHAIN_MARGIN)
     }
 
     /// By what each example is multiplied, `factors[group · rows + row]`, from its squared norms. An example with a norm that is no
@@ -178,8 +176,11 @@ struct Workspace {
 pub struct Summer<'a, M: ?Sized> {
     model: &'a M,
     examples: &'a Examples,
-    /// Public: how many examples are in a batch, about.
-    chain_width: usize,
+    /// The longest chain.
+    longest: usize,
+    /// How many positions belong to a chain.
+    width: usize,
+    /// How many examples are worked on at a time.
     rows: usize,
     workspaces: Vec<Workspace>,
     total: Vec<f64>,
@@ -200,20 +201,20 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
     /// For batches of about `expected` examples out of `public_size`: public numbers, which say where chains begin.
     #[must_use]
     pub fn new(model: &'a M, examples: &'a Examples, public_size: usize, expected: usize) -> Self {
-        let d = model.parameters();
-        // Half the longest chain, so that a sampled one is practically never longer.
-        let length = CHAIN / 2;
-        let chains = expected.div_ceil(length).max(1);
+        let longest = longest_chain(model.parameters());
+        // Half the longest chain, so that a sampled one is practically never longer (with probability below 10⁻⁵ · 2⁻³²).
+        let chains = expected.div_ceil(longest / 2).max(1);
         // As many examples at a time as stay in cache, between 8 and a chain.
         let each = model.memory(64).div_ceil(64) + model.input().len();
-        let rows = (CHUNK_NUMBERS / each).clamp(8, CHAIN);
+        let rows = (CHUNK_NUMBERS / each).clamp(8, longest);
         Self {
             model,
             examples,
-            chain_width: public_size.div_ceil(chains).max(1),
+            longest,
+            width: public_size.div_ceil(chains).max(1),
             rows,
             workspaces: (0..2 * rayon::current_num_threads()).map(|_| Workspace::default()).collect(),
-            total: vec![0.0; d],
+            total: vec![0.0; model.parameters()],
         }
     }
 
@@ -227,7 +228,7 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         batch: &[u32],
         scaling: Scaling<'_>,
     ) -> Result<Secret<BatchFindings>, MissingGradient> {
-        let width = self.chain_width;
+        let (width, longest) = (self.width, self.longest);
         let mut rest = match scaling {
             Scaling::None => Part::None,
             Scaling::Clip(clip) => Part::Clip(clip),
@@ -235,7 +236,7 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         };
         let mut chains: Vec<(&[u32], Part<'_>)> = batch
             .chunk_by(|&a, &b| a as usize / width == b as usize / width)
-            .flat_map(|chain| chain.chunks(CHAIN))
+            .flat_map(|chain| chain.chunks(longest))
             .map(|chain| (chain, rest.take(chain.len())))
             .collect();
         let (model, examples, rows) = (self.model, self.examples, self.rows);
@@ -258,6 +259,21 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             });
         }
         Ok(Secret::new(found))
+    }
+
+    /// What single precision can add to what one example does to the sum, relative to the clip norm: twice `L²` unit roundoffs, and a
+    /// little for everything smaller.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "at most 65,536")]
+    pub fn margin(&self) -> f64 {
+        2.0 * (self.longest * self.longest) as f64 / f64::from(1 << 24) * (1.0 + 1.0 / 32.0)
+    }
+
+    /// By how much one example can change the computed sum: [`Clip::norm`] and [`Summer::margin`], rounded up. Noise is relative to
+    /// this.
+    #[must_use]
+    pub fn l2_sensitivity(&self, clip: &Clip) -> f64 {
+        mul_up(clip.norm(), add_up(1.0, self.margin()))
     }
 
     /// The sum without noise. It depends on the data.

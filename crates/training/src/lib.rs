@@ -2,8 +2,12 @@
 
 pub mod batching;
 pub mod data;
+pub mod gate;
 pub mod gradient;
 pub mod model;
 pub mod noise;
 pub mod optimizer;
+pub mod personal;
+pub mod policy;
+pub mod run;
 mod vector;

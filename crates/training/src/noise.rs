@@ -36,8 +36,20 @@ pub fn standard_normals(source: &mut Source, normals: &mut [f64]) {
     }
 }
 
+/// Divides, without noise: not private.
+#[expect(clippy::cast_possible_truncation, reason = "single precision is what parameters are in")]
+pub(crate) fn release_without_noise(total: &[f64], divisor: f64, released: &mut [f32]) {
+    for (released, total) in released.iter_mut().zip(total) {
+        *released = (total / divisor) as f32;
+    }
+}
+
 /// Adds noise to each number, rounds to the grid, and divides: what leaves the private side.
+///
+/// # Panics
+/// When the noise is not above 0.
 pub(crate) fn release(total: &[f64], noise_std: f64, divisor: f64, source: &mut Source, released: &mut [f32]) {
+    assert!(noise_std > 0.0, "noise of standard deviation {noise_std} hides nothing");
     let grid = grid(noise_std);
     let sources: Vec<Source> = (0..total.len().div_ceil(BLOCK)).map(|_| source.child()).collect();
     let blocks = total.par_chunks(BLOCK).zip(released.par_chunks_mut(BLOCK));
@@ -152,6 +164,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::cast_precision_loss, reason = "a million draws")]
     /// Kolmogorov and Smirnov's distance of many draws, of both halves of a pair, and of sums of neighbors.
     #[test]
     fn draws_are_normal() {

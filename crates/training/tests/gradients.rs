@@ -147,6 +147,7 @@ fn reference(
         let mut start = 0;
         for &length in groups {
             let part = &gradient[start..start + length];
+            #[expect(clippy::cast_precision_loss, reason = "few layers")]
             let limit = if groups.len() == 1 { clip.norm() } else { clip.norm() / (groups.len() as f64).sqrt() };
             let norm = if groups.len() == 1 { whole } else { part.iter().map(|x| x * x).sum::<f64>().sqrt() };
             for (sum, x) in sum[start..].iter_mut().zip(part) {
@@ -198,7 +199,6 @@ fn clipped_sums_agree_with_gradients_written_down() {
 fn norms_by_products_are_upper_bounds() {
     let input = shape(4, 4, 70);
     let convolution = Convolution::new(input, 60, 3, 1, 1).expect("fits");
-    assert!(9 * 70 * 60 > 1 << 15, "large");
     let model = Network::new(Sequence::new(input, vec![Box::new(convolution), Box::new(Linear::new(16 * 60, 3))]));
     let (examples, parameters) = (examples(input, 3, 8, 7), numbers(model.parameters(), 3));
     let parameters: Vec<f32> = parameters.iter().map(|x| x * 0.05).collect();
@@ -207,11 +207,10 @@ fn norms_by_products_are_upper_bounds() {
     let (mut memory, mut norms) = (vec![f32::NAN; model.memory(8)], vec![f64::NAN; 16]);
     model.examine(&parameters, chunk, &mut memory, &mut Findings::default()).expect("gradients");
     model.squared_norms(chunk, &mut memory, &mut norms);
-    for index in 0..8 {
+    for (index, &norm) in norms.iter().take(8).enumerate() {
         let gradient = gradient(&model, &parameters, &examples, index);
         let convolution: f64 = gradient[..630 * 60 + 60].iter().map(|x| x * x).sum();
-        assert!(norms[index] >= convolution * (1.0 - 1e-6), "{} {convolution}", norms[index]);
-        assert!(norms[index] <= convolution * 1.05, "{} {convolution}", norms[index]);
+        assert!(norm >= convolution * (1.0 - 1e-6) && norm <= convolution * 1.05, "{norm} {convolution}");
     }
     let clip = Clip::whole(0.1).expect("a norm");
     let batch: Vec<u32> = (0..8).collect();
@@ -237,7 +236,7 @@ fn nobody_changes_the_sum_by_more_than_the_sensitivity() {
                 let rest: Vec<u32> = all.iter().copied().filter(|&i| i != gone).collect();
                 summer.add_up(&parameters, &rest, Scaling::Clip(&clip)).expect("a sum");
                 let change = with.iter().zip(summer.total().expose()).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
-                assert!(change <= clip.l2_sensitivity(), "{name}: {change}");
+                assert!(change <= summer.l2_sensitivity(&clip), "{name}: {change}");
                 assert!(change > 0.5 * clip.norm() || name == "convolutions" || clip.norm() > 1e-3, "{name}: {change}");
             }
         }
@@ -309,7 +308,6 @@ fn a_missing_gradient_is_an_error() {
 fn clipping_layer_by_layer_pays_for_every_layer() {
     let clip = Clip::by_layer(4.0, 9).expect("a norm");
     assert!(clip.norm() >= 12.0 && clip.norm() < 12.0 + 1e-12);
-    assert!(clip.l2_sensitivity() > 12.0 && clip.l2_sensitivity() < 12.2);
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(Clip::whole(bad).is_err() && Clip::by_layer(bad, 2).is_err());
     }

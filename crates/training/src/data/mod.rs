@@ -147,6 +147,15 @@ impl Examples {
         &self.inputs[index * self.shape.len()..][..self.shape.len()]
     }
 
+    /// Inputs side by side.
+    ///
+    /// # Panics
+    /// When one of them is not there.
+    #[must_use]
+    pub fn inputs(&self, range: std::ops::Range<usize>) -> &[f32] {
+        &self.inputs[range.start * self.shape.len()..range.end * self.shape.len()]
+    }
+
     /// One label.
     ///
     /// # Panics

@@ -1,0 +1,765 @@
+//! The training loop: ask, write down, draw, sum, add noise, move; after an epoch, look and decide.
+
+use crate::batching::{Batch, Batching, BatchingError, NotCovered, Sampler};
+use crate::data::{Examples, Public};
+use crate::gate::{Gate, GateError};
+use crate::gradient::{BatchFindings, Clip, Scaling, Summer};
+use crate::model::{Chunk, Findings, MissingGradient, Model, Start};
+use crate::noise::{release, release_without_noise, standard_normals};
+use crate::optimizer::Optimizer;
+use crate::personal::{AllowanceError, Spending, Tariff};
+use crate::policy::{Observation, Policy, Question};
+use paygo_accounting::charge::{Charge, Unpriced};
+use paygo_accounting::cost::Cost;
+use paygo_accounting::filter::{Decision, Permit, Refusal};
+use paygo_accounting::mechanism::Mechanism;
+use paygo_accounting::odometer::{Odometer, Unobserved, VilleMixture};
+use paygo_accounting::params::{Epsilon, Neighbors, NoiseMultiplier, OutOfDomain};
+use paygo_accounting::secret::Secret;
+use paygo_noise::Source;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+
+/// Everything that is decided before the first step.
+pub struct Plan<'a, M: ?Sized> {
+    /// What is learned.
+    pub model: &'a M,
+    /// From whom.
+    pub examples: &'a Examples,
+    /// Examples that are public, if there are any.
+    pub public: Option<&'a Public>,
+    /// How batches are drawn.
+    pub sampler: Sampler,
+    /// What makes it private.
+    pub privacy: Privacy,
+    /// What decides about noise and batches.
+    pub policy: Policy,
+    /// What moves the parameters.
+    pub optimizer: Optimizer,
+    /// When it ends, if the budget does not end it.
+    pub stop: Stop,
+}
+
+/// What makes training private.
+#[derive(Clone, Debug)]
+pub enum Privacy {
+    /// Nothing: no clipping, no noise, no budget.
+    None,
+    /// Clipped gradients; every round is charged.
+    Clipped(Clip),
+    /// A budget for each example, charged once.
+    Personal(Clip, Spending),
+}
+
+/// When training ends, if the budget does not end it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stop {
+    /// After this many epochs.
+    pub epochs: Option<u64>,
+    /// After this many steps.
+    pub steps: Option<u64>,
+    /// When a charged noisy test says that the accuracy has been reached.
+    pub target: Option<Target>,
+}
+
+/// An accuracy to be reached on the private examples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Correct over the public size.
+    pub accuracy: f64,
+    /// The standard deviation of the noise on the number of correct examples.
+    pub noise_std: f64,
+    /// Epochs between two tests.
+    pub period: u64,
+}
+
+/// What was charged.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Entry {
+    /// A round of training.
+    Round {
+        /// Its noise.
+        noise_multiplier: f64,
+        /// Its batches.
+        batching: Batching,
+    },
+    /// A noisy count of correct examples.
+    Count {
+        /// Its noise.
+        noise_std: f64,
+    },
+    /// The budget of each example, once.
+    Allowance,
+}
+
+/// Where it is written down that noise is about to be drawn.
+pub trait Journal: Send {
+    /// Returns when it is on disk that this entry may be drawn. `more(n)` says how many more of it, up to n, the budget would allow.
+    ///
+    /// # Errors
+    /// The operating system's; nothing is drawn then.
+    fn before(&mut self, entry: &Entry, more: &mut dyn FnMut(u64) -> u64) -> std::io::Result<()>;
+}
+
+/// Nothing is written down: for runs that end with their process.
+impl Journal for () {
+    fn before(&mut self, _entry: &Entry, _more: &mut dyn FnMut(u64) -> u64) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Why training ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// The budget does not cover another round.
+    Refused(Refusal),
+    /// As many epochs or steps as were wanted.
+    Done,
+    /// The schedule has no noise for another epoch.
+    ScheduleEnded,
+    /// The accuracy was reached, by this noisy number of correct examples.
+    Target {
+        /// As it was released.
+        count: f64,
+    },
+    /// Whoever watched wanted to stop.
+    Interrupted,
+}
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// A parameter out of its domain.
+    #[error(transparent)]
+    OutOfDomain(#[from] OutOfDomain),
+    /// Batches that cannot be drawn or charged.
+    #[error(transparent)]
+    Batching(#[from] BatchingError),
+    /// A budget for each example that does not fit.
+    #[error(transparent)]
+    Allowance(#[from] AllowanceError),
+    /// The model did not write a gradient.
+    #[error(transparent)]
+    Model(#[from] MissingGradient),
+    /// Inputs and model do not fit.
+    #[error("the model takes inputs of shape {model} and tells {classes} classes apart; the examples have {examples}")]
+    Shape {
+        /// The model's input.
+        model: crate::data::Shape,
+        /// The model's classes.
+        classes: usize,
+        /// What there is.
+        examples: String,
+    },
+    /// The budget was not asked, or did not answer.
+    #[error("the budget did not answer: {0}")]
+    Gate(GateError),
+    /// The budget does not cover the first round.
+    #[error("the budget does not cover a single round: {0}")]
+    TooSmall(Refusal),
+    /// A policy or a test that private training needs and this has not.
+    #[error("{what} needs {needs}")]
+    Needs {
+        /// What.
+        what: &'static str,
+        /// What it needs.
+        needs: &'static str,
+    },
+    /// Odometer and charge do not fit.
+    #[error(transparent)]
+    Unobserved(#[from] Unobserved),
+    /// The odometer cannot price a cost.
+    #[error(transparent)]
+    Unpriced(#[from] Unpriced),
+    /// The journal could not be written.
+    #[error("the charge could not be written down, so nothing was drawn: {0}")]
+    Journal(#[from] std::io::Error),
+    /// A permit for something else.
+    #[error(transparent)]
+    NotCovered(#[from] NotCovered),
+    /// A state of another run.
+    #[error("the stored state does not belong to this run: {0}")]
+    Foreign(&'static str),
+}
+
+/// What a watcher sees of a step.
+#[derive(Debug)]
+pub struct Step {
+    /// Steps so far.
+    pub steps: u64,
+    /// Epochs so far.
+    pub epoch: u64,
+    /// The noise of this step; 0 when it is not private.
+    pub noise_multiplier: f64,
+    /// Public: how many examples a batch has, about.
+    pub expected: usize,
+    /// What the batch came to.
+    pub findings: Secret<BatchFindings>,
+    /// Where the step's time went.
+    pub times: Times,
+}
+
+/// Seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Times {
+    /// Gradients, clipped and summed.
+    pub sum: f64,
+    /// Noise.
+    pub noise: f64,
+    /// Moving the parameters.
+    pub update: f64,
+}
+
+/// Where a run stands: with its plan and the history of charges, all that is needed to go on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// The parameters.
+    pub parameters: Vec<f32>,
+    /// What the optimizer remembers.
+    pub optimizer: (u64, Vec<f32>, Vec<f32>),
+    /// Epochs and steps so far, and rounds in the present epoch.
+    pub position: Position,
+    /// What the policy saw.
+    pub observations: Vec<Observation>,
+    /// What was charged, in order, and how often.
+    pub history: Vec<(Entry, u64)>,
+    /// What each example has spent, where each has a budget. It depends on the data.
+    pub spent: Option<Vec<u32>>,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Position {
+    /// Whole epochs.
+    pub epoch: u64,
+    /// Rounds in the present epoch.
+    pub rounds: u64,
+    /// Steps in all.
+    pub steps: u64,
+}
+
+/// A run of private training.
+pub struct Run<'a, M: ?Sized> {
+    plan: Plan<'a, M>,
+    summer: Summer<'a, M>,
+    gate: Option<Box<dyn Gate + 'a>>,
+    odometer: Option<(Odometer<VilleMixture>, Option<Charge>)>,
+    journal: Box<dyn Journal + 'a>,
+    source: Source,
+    public_size: u64,
+    parameters: Vec<f32>,
+    gradient: Vec<f32>,
+    position: Position,
+    observations: Vec<Observation>,
+    history: Vec<(Entry, u64)>,
+    ending: Option<Ending>,
+}
+
+impl<'a, M: Model + ?Sized> Run<'a, M> {
+    /// Checks that everything fits; nothing is charged yet. Training that is private needs a gate.
+    ///
+    /// # Errors
+    /// [`TrainError`], which says what does not fit.
+    pub fn new(
+        plan: Plan<'a, M>,
+        public_size: u64,
+        gate: Option<Box<dyn Gate + 'a>>,
+        odometer: Option<Odometer<VilleMixture>>,
+        journal: Box<dyn Journal + 'a>,
+        mut source: Source,
+    ) -> Result<Self, TrainError> {
+        let (model, examples) = (plan.model, plan.examples);
+        let fits = |examples: &Examples| model.input() == examples.shape() && model.classes() == examples.classes();
+        for examples in [Some(examples), plan.public.map(Public::examples)].into_iter().flatten() {
+            if !fits(examples) {
+                let found = format!("shape {} and {} classes", examples.shape(), examples.classes());
+                return Err(TrainError::Shape { model: model.input(), classes: model.classes(), examples: found });
+            }
+        }
+        if plan.public.is_none() && matches!(plan.policy, Policy::Validation(_)) {
+            return Err(TrainError::Needs { what: "the validation policy", needs: "public examples" });
+        }
+        let is_private = !matches!(plan.privacy, Privacy::None);
+        if is_private != gate.is_some() {
+            return Err(TrainError::Needs {
+                what: "private training",
+                needs: "a budget, and no other training has one",
+            });
+        }
+        if !is_private && (plan.stop.target.is_some() || matches!(plan.policy.question(0), Question::NoisyCount { .. }))
+        {
+            return Err(TrainError::Needs { what: "a charged noisy count", needs: "a budget" });
+        }
+        if let Some(target) = plan.stop.target {
+            if !(0.0..=1.0).contains(&target.accuracy) {
+                return Err(OutOfDomain::new("accuracy", target.accuracy, "0 <= accuracy <= 1").into());
+            }
+            if target.period == 0 {
+                return Err(OutOfDomain::new("period", target.period, "at least 1").into());
+            }
+            NoiseMultiplier::new(target.noise_std)?;
+        }
+        if plan.policy.batching().is_some() && !matches!(plan.sampler.batching(), Batching::Poisson { .. }) {
+            return Err(TrainError::Needs { what: "a policy that moves the batch", needs: "poisson batches" });
+        }
+        let mut parameters = start(model, &mut source);
+        let summer = Summer::new(model, examples, size(public_size), plan.sampler.expected());
+        let run = Self {
+            summer,
+            gate,
+            odometer: odometer.map(|odometer| (odometer, None)),
+            journal,
+            source,
+            public_size,
+            gradient: vec![0.0; parameters.len()],
+            parameters: std::mem::take(&mut parameters),
+            position: Position::default(),
+            observations: Vec::new(),
+            history: Vec::new(),
+            ending: None,
+            plan,
+        };
+        run.check()?;
+        Ok(run)
+    }
+
+    /// What can be seen to be wrong before anything is charged: a budget for each example that does not fit, a gradient that is
+    /// missing.
+    fn check(&self) -> Result<(), TrainError> {
+        if let Privacy::Personal(clip, spending) = &self.plan.privacy {
+            if clip.is_by_layer() {
+                return Err(AllowanceError::ByLayer.into());
+            }
+            if self.neighbors() == Neighbors::ReplaceOne {
+                return Err(AllowanceError::Neighbors(Neighbors::ReplaceOne).into());
+            }
+            if spending.shares().map(<[u32]>::len).expose() != self.plan.examples.len() {
+                return Err(TrainError::Foreign("as many accounts as examples are expected"));
+            }
+            self.tariff(NoiseMultiplier::new(1.0)?)?;
+        }
+        // An example that is nobody's.
+        let model = self.plan.model;
+        let inputs = vec![0.5; model.input().len()];
+        let chunk = Chunk { inputs: &inputs, labels: &[0] };
+        model.examine(&self.parameters, chunk, &mut vec![0.0; model.memory(1)], &mut Findings::default())?;
+        Ok(())
+    }
+
+    fn neighbors(&self) -> Neighbors {
+        self.gate.as_ref().map_or(Neighbors::AddRemove, |gate| gate.neighbors())
+    }
+
+    /// The parameters now: released, so public.
+    #[must_use]
+    pub fn parameters(&self) -> &[f32] {
+        &self.parameters
+    }
+
+    /// Takes these parameters instead of fresh ones: a model that was trained before, on other data.
+    ///
+    /// # Errors
+    /// [`TrainError::Foreign`] when there are more or fewer of them.
+    pub fn start_from(&mut self, parameters: Vec<f32>) -> Result<(), TrainError> {
+        if parameters.len() != self.parameters.len() {
+            return Err(TrainError::Foreign("the model has another number of parameters"));
+        }
+        self.parameters = parameters;
+        Ok(())
+    }
+
+    /// How far it has come.
+    #[must_use]
+    pub const fn position(&self) -> Position {
+        self.position
+    }
+
+    /// The noise of the coming round.
+    #[must_use]
+    pub fn noise_multiplier(&self) -> Option<NoiseMultiplier> {
+        self.plan.policy.noise_multiplier(self.position.epoch)
+    }
+
+    /// What the policy saw.
+    #[must_use]
+    pub fn observations(&self) -> &[Observation] {
+        &self.observations
+    }
+
+    /// The odometer's reading: a bound on what has been spent, that holds at every moment.
+    #[must_use]
+    pub fn epsilon(&mut self) -> Option<Epsilon> {
+        self.odometer.as_mut().map(|(odometer, _)| odometer.reading())
+    }
+
+    /// What each example has spent, where each has a budget.
+    #[must_use]
+    pub const fn spending(&self) -> Option<&Spending> {
+        match &self.plan.privacy {
+            Privacy::Personal(_, spending) => Some(spending),
+            Privacy::None | Privacy::Clipped(_) => None,
+        }
+    }
+
+    /// Public: how a sampler draws, now.
+    #[must_use]
+    pub const fn sampler(&self) -> &Sampler {
+        &self.plan.sampler
+    }
+
+    /// One round. Returns why it ended, once it has.
+    ///
+    /// # Errors
+    /// [`TrainError`]. What was charged stays charged.
+    pub fn advance(&mut self, watch: &mut dyn FnMut(&Step) -> ControlFlow<()>) -> Result<Option<Ending>, TrainError> {
+        if self.ending.is_none() {
+            self.ending = self.round(watch)?;
+        }
+        Ok(self.ending.clone())
+    }
+
+    fn round(&mut self, watch: &mut dyn FnMut(&Step) -> ControlFlow<()>) -> Result<Option<Ending>, TrainError> {
+        let stop = self.plan.stop;
+        let reached = |limit: Option<u64>, now: u64| limit.is_some_and(|limit| now >= limit);
+        if reached(stop.epochs, self.position.epoch) || reached(stop.steps, self.position.steps) {
+            return Ok(Some(Ending::Done));
+        }
+        let Some(noise_multiplier) = self.noise_multiplier() else { return Ok(Some(Ending::ScheduleEnded)) };
+        if let Some(batching) = self.plan.policy.batching().filter(|&batching| batching != self.plan.sampler.batching())
+        {
+            self.plan.sampler = self.plan.sampler.with(batching)?;
+            self.summer = self.fresh_summer();
+        }
+        let round = self.plan.sampler.round(noise_multiplier)?;
+        let entry = Entry::Round { noise_multiplier: noise_multiplier.get(), batching: self.plan.sampler.batching() };
+        let batches = match &self.plan.privacy {
+            Privacy::None => round.batches(&mut self.source),
+            Privacy::Clipped(_) => match self.charge(&entry, round.cost())? {
+                Ok(permit) => round.draw(permit, &mut self.source)?,
+                Err(refusal) if self.history.is_empty() => return Err(TrainError::TooSmall(refusal)),
+                Err(refusal) => return Ok(Some(Ending::Refused(refusal))),
+            },
+            Privacy::Personal(_, spending) => {
+                // All of it is charged once, before the first round.
+                if self.history.is_empty() {
+                    let cost = spending.allowance().cost(self.neighbors())?;
+                    if let Err(refusal) = self.charge(&Entry::Allowance, &cost)? {
+                        return Err(TrainError::TooSmall(refusal));
+                    }
+                }
+                self.note(&entry);
+                self.journal.before(&entry, &mut |most| most)?;
+                round.batches(&mut self.source)
+            }
+        };
+        for batch in batches {
+            let step = self.step(batch)?;
+            let interrupted = watch(&step).is_break();
+            if interrupted || reached(stop.steps, self.position.steps) {
+                return Ok(Some(if interrupted { Ending::Interrupted } else { Ending::Done }));
+            }
+        }
+        self.position.rounds += 1;
+        if self.position.rounds < self.plan.sampler.rounds_per_epoch() {
+            return Ok(None);
+        }
+        self.position.rounds = 0;
+        self.position.epoch += 1;
+        self.after_epoch()
+    }
+
+    fn fresh_summer(&self) -> Summer<'a, M> {
+        Summer::new(self.plan.model, self.plan.examples, size(self.public_size), self.plan.sampler.expected())
+    }
+
+    /// Asks the gate; if it admits, the odometer and the journal know before anybody draws.
+    fn charge(&mut self, entry: &Entry, cost: &Cost) -> Result<Result<Permit, Refusal>, TrainError> {
+        let gate = self.gate.as_mut().ok_or(TrainError::Needs { what: "private training", needs: "a budget" })?;
+        // Whatever the odometer cannot take must not be drawn, so it is priced first.
+        if let Some((odometer, priced)) = &mut self.odometer {
+            match priced {
+                Some(charge) if **charge.cost() == *cost => {}
+                Some(_) | None => *priced = Some(odometer.price(cost)?),
+            }
+        }
+        match gate.request(cost).map_err(TrainError::Gate)? {
+            Decision::Refused(refusal) => Ok(Err(refusal)),
+            Decision::Admitted(permit) => {
+                if let Some((odometer, Some(charge))) = &mut self.odometer {
+                    odometer.observe(charge)?;
+                }
+                self.journal.before(entry, &mut |most| gate.room(cost, most).unwrap_or(0))?;
+                self.note(entry);
+                Ok(Ok(permit))
+            }
+        }
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        match self.history.last_mut() {
+            Some((last, count)) if last == entry => *count += 1,
+            Some(_) | None => self.history.push((*entry, 1)),
+        }
+    }
+
+    fn tariff(&self, noise_multiplier: NoiseMultiplier) -> Result<Option<Tariff>, TrainError> {
+        let Privacy::Personal(clip, spending) = &self.plan.privacy else { return Ok(None) };
+        let noise_std = noise_multiplier.get() * self.summer.l2_sensitivity(clip);
+        let (allowance, batching) = (spending.allowance(), self.plan.sampler.batching());
+        Ok(Some(Tariff::new(allowance, batching, noise_std, clip.norm(), self.summer.margin())?))
+    }
+
+    fn step(&mut self, batch: Batch) -> Result<Step, TrainError> {
+        let clock = std::time::Instant::now();
+        let tariff = self.tariff(batch.noise_multiplier)?;
+        let sensitivity = match &self.plan.privacy {
+            Privacy::None => 0.0,
+            Privacy::Clipped(clip) | Privacy::Personal(clip, _) => self.summer.l2_sensitivity(clip),
+        };
+        let findings = match (&mut self.plan.privacy, tariff) {
+            (Privacy::None, _) => self.summer.add_up(&self.parameters, &batch.indices, Scaling::None)?,
+            (Privacy::Personal(_, spending), Some(tariff)) => {
+                // Everybody's norm is computed: who was not sampled might have been, and pays.
+                let everybody: Vec<u32> = (0..u32::try_from(self.plan.examples.len()).unwrap_or(u32::MAX)).collect();
+                let mut sampled = vec![false; everybody.len()];
+                batch.indices.iter().for_each(|&index| sampled[index as usize] = true);
+                let charge = |spent: u32, norm: f64| tariff.charge(spent, norm);
+                let personal = spending.for_step(&charge, Some(&sampled));
+                self.summer.add_up(&self.parameters, &everybody, Scaling::Personal(personal))?
+            }
+            (Privacy::Clipped(clip) | Privacy::Personal(clip, _), _) => {
+                self.summer.add_up(&self.parameters, &batch.indices, Scaling::Clip(clip))?
+            }
+        };
+        let sum = clock.elapsed().as_secs_f64();
+        let total = self.summer.total().expose();
+        if matches!(self.plan.privacy, Privacy::None) {
+            release_without_noise(total, batch.divisor, &mut self.gradient);
+        } else {
+            // Noise is added once, to the sum (E7), and the sum is divided by a public number (E13).
+            let noise_std = batch.noise_multiplier.get() * sensitivity;
+            release(total, noise_std, batch.divisor, &mut self.source, &mut self.gradient);
+        }
+        let noise = clock.elapsed().as_secs_f64() - sum;
+        self.plan.optimizer.step(self.position.epoch, &self.gradient, &mut self.parameters);
+        let update = clock.elapsed().as_secs_f64() - sum - noise;
+        self.position.steps += 1;
+        Ok(Step {
+            steps: self.position.steps,
+            epoch: self.position.epoch,
+            noise_multiplier: if sensitivity == 0.0 { 0.0 } else { batch.noise_multiplier.get() },
+            expected: self.plan.sampler.expected(),
+            findings,
+            times: Times { sum, noise, update },
+        })
+    }
+
+    /// What the policy and the target want to know, and what follows.
+    fn after_epoch(&mut self) -> Result<Option<Ending>, TrainError> {
+        let epochs = self.position.epoch;
+        let question = self.plan.policy.question(epochs);
+        let target = self.plan.stop.target.filter(|target| epochs.is_multiple_of(target.period));
+        if question == Question::PublicAccuracy
+            && let Some(public) = self.plan.public
+        {
+            self.see(Observation::PublicAccuracy(self.public_accuracy(public)))?;
+        }
+        // One count serves both; the less noisy one.
+        let noise_std = match (question, target) {
+            (Question::NoisyCount { noise_std }, Some(target)) => noise_std.min(target.noise_std),
+            (Question::NoisyCount { noise_std }, None) => noise_std,
+            (Question::Nothing | Question::PublicAccuracy, Some(target)) => target.noise_std,
+            (Question::Nothing | Question::PublicAccuracy, None) => return Ok(None),
+        };
+        // A count that the budget does not cover is not taken; a cheaper round may still be.
+        let Some(count) = self.noisy_count(noise_std)? else { return Ok(None) };
+        if matches!(question, Question::NoisyCount { .. }) {
+            let lasts = self.lasts(self.plan.policy.reserve())?;
+            self.see(Observation::NoisyCount { count, lasts })?;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a number of examples")]
+        let reached = target.is_some_and(|target| count >= target.accuracy * self.public_size as f64);
+        Ok(reached.then_some(Ending::Target { count }))
+    }
+
+    fn see(&mut self, observation: Observation) -> Result<(), TrainError> {
+        self.plan.policy.observe(observation)?;
+        self.observations.push(observation);
+        Ok(())
+    }
+
+    /// Whether the budget covers more than this many epochs of the present setting.
+    fn lasts(&mut self, epochs: u64) -> Result<bool, TrainError> {
+        let Some(noise_multiplier) = self.noise_multiplier() else { return Ok(false) };
+        let round = self.plan.sampler.round(noise_multiplier)?;
+        let rounds = self.plan.sampler.rounds_per_epoch().saturating_mul(epochs).saturating_add(1);
+        let gate = self.gate.as_mut().ok_or(TrainError::Needs { what: "a policy that counts", needs: "a budget" })?;
+        Ok(gate.room(round.cost(), rounds).map_err(TrainError::Gate)? >= rounds)
+    }
+
+    /// How many private examples are classified correctly, charged and with noise; `None` when the budget does not cover it.
+    ///
+    /// One example more, less or other changes the count by at most 1.
+    ///
+    /// # Errors
+    /// [`TrainError`].
+    pub fn noisy_count(&mut self, noise_std: f64) -> Result<Option<f64>, TrainError> {
+        let cost = Cost::of(&Mechanism::gaussian(noise_std)?, self.neighbors()).map_err(BatchingError::Cost)?;
+        match self.charge(&Entry::Count { noise_std }, &cost)? {
+            Err(_) => Ok(None),
+            Ok(permit) => {
+                let correct = evaluate(self.plan.model, &self.parameters, self.plan.examples);
+                // The permit was for this draw.
+                drop(permit);
+                #[expect(clippy::cast_precision_loss, reason = "a number of examples")]
+                let total = [correct.expose().correct as f64];
+                let mut released = [0.0];
+                release(&total, noise_std, 1.0, &mut self.source, &mut released);
+                Ok(Some(f64::from(released[0])))
+            }
+        }
+    }
+
+    /// The accuracy on public examples.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a number of examples")]
+    pub fn public_accuracy(&self, public: &Public) -> f64 {
+        // Public: nothing is given away.
+        let found = evaluate(self.plan.model, &self.parameters, public.examples()).expose();
+        found.correct as f64 / found.count.max(1) as f64
+    }
+
+    /// Where it stands, to be stored.
+    #[must_use]
+    pub fn state(&self) -> State {
+        let (steps, first, second) = self.plan.optimizer.memory();
+        State {
+            parameters: self.parameters.clone(),
+            optimizer: (steps, first.to_vec(), second.to_vec()),
+            position: self.position,
+            observations: self.observations.clone(),
+            history: self.history.clone(),
+            spent: self.spending().map(|spending| spending.shares().expose().to_vec()),
+        }
+    }
+
+    /// Goes on where a run of the same plan stood. What was charged then, and what was `lost` (charged after the state was taken),
+    /// is charged again to gate and odometer, which must be fresh; what was lost of a budget for each example is charged at its most.
+    ///
+    /// # Errors
+    /// [`TrainError`] when the state belongs to another run, or the gate does not admit what it admitted then.
+    pub fn resume(&mut self, state: State, lost: &[(Entry, u64)]) -> Result<(), TrainError> {
+        self.start_from(state.parameters)?;
+        let (steps, first, second) = state.optimizer;
+        if !self.plan.optimizer.restore(steps, first, second) {
+            return Err(TrainError::Foreign("the optimizer remembers other numbers"));
+        }
+        if let Privacy::Personal(_, spending) = &mut self.plan.privacy {
+            let spent = state.spent.filter(|spent| spent.len() == self.plan.examples.len());
+            let resumed = spent.and_then(|spent| Spending::resume(spending.allowance(), spent));
+            *spending = resumed.ok_or(TrainError::Foreign("there is not one account for each example"))?;
+        }
+        for &(entry, count) in state.history.iter().chain(lost) {
+            self.charge_again(entry, count)?;
+        }
+        for &(entry, steps) in lost {
+            if let Entry::Round { noise_multiplier, .. } = entry
+                && let Some(tariff) = self.tariff(NoiseMultiplier::new(noise_multiplier)?)?
+                && let Privacy::Personal(_, spending) = &mut self.plan.privacy
+            {
+                spending.charge_the_most(&tariff, steps);
+            }
+        }
+        for observation in state.observations {
+            self.see(observation)?;
+        }
+        self.position = state.position;
+        Ok(())
+    }
+
+    /// What was charged once, to a gate and an odometer that do not know of it; nothing is written to the journal, or drawn.
+    fn charge_again(&mut self, entry: Entry, count: u64) -> Result<(), TrainError> {
+        let personal = matches!(self.plan.privacy, Privacy::Personal(..));
+        let cost = match entry {
+            Entry::Round { .. } if personal => None,
+            Entry::Round { noise_multiplier, batching } => {
+                let sampler = self.plan.sampler.with(batching)?;
+                Some(sampler.round(NoiseMultiplier::new(noise_multiplier)?)?.cost().clone())
+            }
+            Entry::Count { noise_std } => {
+                Some(Cost::of(&Mechanism::gaussian(noise_std)?, self.neighbors()).map_err(BatchingError::Cost)?)
+            }
+            Entry::Allowance => match &self.plan.privacy {
+                Privacy::Personal(_, spending) => Some(spending.allowance().cost(self.neighbors())?),
+                Privacy::None | Privacy::Clipped(_) => {
+                    return Err(TrainError::Foreign("it had a budget for each example"));
+                }
+            },
+        };
+        for _ in 0..count {
+            if let Some(cost) = &cost {
+                let gate = self.gate.as_mut().ok_or(TrainError::Foreign("it had a budget"))?;
+                if let Decision::Refused(_) = gate.request(cost).map_err(TrainError::Gate)? {
+                    return Err(TrainError::Foreign("it was charged more than this budget"));
+                }
+                if let Some((odometer, priced)) = &mut self.odometer {
+                    let charge = match priced.take() {
+                        Some(charge) if **charge.cost() == *cost => charge,
+                        Some(_) | None => odometer.price(cost)?,
+                    };
+                    odometer.observe(&charge)?;
+                    *priced = Some(charge);
+                }
+            }
+            self.note(&entry);
+        }
+        Ok(())
+    }
+}
+
+fn size(public_size: u64) -> usize {
+    usize::try_from(public_size).unwrap_or(usize::MAX)
+}
+
+/// Parameters to start from.
+fn start<M: Model + ?Sized>(model: &M, source: &mut Source) -> Vec<f32> {
+    let mut parameters = Vec::with_capacity(model.parameters());
+    for tensor in model.tensors() {
+        let mut normals = vec![0.0; tensor.len()];
+        match tensor.start {
+            Start::Zeros => {}
+            Start::Ones => normals.fill(1.0),
+            Start::Scaled { inputs } => {
+                standard_normals(source, &mut normals);
+                #[expect(clippy::cast_precision_loss, reason = "the size of a layer")]
+                let deviation = (2.0 / inputs.max(1) as f64).sqrt();
+                normals.iter_mut().for_each(|x| *x *= deviation);
+            }
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "single precision is what parameters are in")]
+        parameters.extend(normals.iter().map(|&x| x as f32));
+    }
+    parameters
+}
+
+/// Losses and correct predictions over all examples.
+pub fn evaluate<M: Model + ?Sized>(model: &M, parameters: &[f32], examples: &Examples) -> Secret<BatchFindings> {
+    const ROWS: usize = 64;
+    let starts: Vec<usize> = (0..examples.len()).step_by(ROWS).collect();
+    let chunk = |(memory, findings): &mut (Vec<f32>, Findings), &start: &usize| {
+        let range = start..examples.len().min(start + ROWS);
+        let inputs = examples.inputs(range.clone());
+        memory.resize(model.memory(range.len()), 0.0);
+        model.predict(parameters, Chunk { inputs, labels: &examples.labels()[range.clone()] }, memory, findings);
+        let loss: f64 = findings.losses.iter().map(|&loss| f64::from(loss)).sum();
+        let correct = findings.correct.iter().filter(|&&correct| correct).count();
+        (loss, correct)
+    };
+    let each: Vec<(f64, usize)> = starts.par_iter().map_init(|| (Vec::new(), Findings::default()), chunk).collect();
+    let (loss, correct) = each.iter().fold((0.0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    Secret::new(BatchFindings { loss, correct, count: examples.len() })
+}
