@@ -6,12 +6,13 @@
 //! - What an example contributes depends on that example and the parameters alone, bit for bit ([`crate::model::Model`]; the rows of a
 //!   matrix product do not know each other).
 //! - Examples are added up in *chains*. An example's chain depends on its own position and on public numbers, so taking one away
-//!   changes one chain. Adding up L vectors of norm C in single precision is off by at most `L²·u·C`, once for each neighbor.
+//!   changes one chain. Adding up L vectors of norm C in single precision is off by at most `L²/2·u·C`, once for each neighbor.
 //! - Chains are added up in double precision: what is lost there is less than 10⁻⁶ of C for a billion examples.
 //! - Norms are taken larger than computed by [`NORM_MARGIN`], more than the error of computing them.
 
 use crate::data::Examples;
-use crate::model::{Chunk, Findings, MissingGradient, Model};
+use crate::model::{Chunk, Findings, MissingGradient, Model, Target};
+use crate::vector::vectorized;
 use paygo_accounting::params::OutOfDomain;
 use paygo_accounting::secret::Secret;
 use paygo_numeric::rounding::{add_up, mul_up, sqrt_up};
@@ -20,10 +21,15 @@ use rayon::prelude::*;
 /// Squared norms are multiplied by one more than this.
 pub const NORM_MARGIN: f64 = 1.0 / 1024.0;
 
-/// Longest run of gradients that is added up in single precision: long for large models, where every run is one more pass over all
+/// About how many gradients are added up in single precision: many for large models, where every chain is one more pass over all
 /// parameters.
-const fn longest_chain(parameters: usize) -> usize {
-    if parameters > 1 << 16 { 256 } else { 64 }
+const fn chain_length(parameters: usize) -> usize {
+    if parameters > 1 << 16 { 300 } else { 40 }
+}
+
+/// How many chains are added up at a time: enough for all threads, and more where a chain is little work.
+fn waves(parameters: usize) -> usize {
+    ((1 << 20) / parameters.max(1)).clamp(2 * rayon::current_num_threads(), 256)
 }
 
 /// How gradients are clipped, in the units of the gradient.
@@ -159,7 +165,6 @@ impl<'a> Part<'a> {
 }
 
 /// What belongs to one chain while it is added up.
-#[derive(Default)]
 struct Workspace {
     inputs: Vec<f32>,
     labels: Vec<u32>,
@@ -168,6 +173,8 @@ struct Workspace {
     norms: Vec<f64>,
     factors: Vec<f32>,
     sum: Vec<f32>,
+    /// Whether the sum is of this chain.
+    mode: Target,
     loss: f64,
     correct: usize,
 }
@@ -183,7 +190,12 @@ pub struct Summer<'a, M: ?Sized> {
     /// How many examples are worked on at a time.
     rows: usize,
     workspaces: Vec<Workspace>,
+    /// The sum of all chains but those that are still in `pending` workspaces.
     total: Vec<f64>,
+    /// Whether nothing is in the total yet: its numbers are of another batch.
+    first: bool,
+    /// How many workspaces hold a chain that is not in the total yet.
+    pending: usize,
 }
 
 /// What a batch came to. It depends on the data.
@@ -201,20 +213,25 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
     /// For batches of about `expected` examples out of `public_size`: public numbers, which say where chains begin.
     #[must_use]
     pub fn new(model: &'a M, examples: &'a Examples, public_size: usize, expected: usize) -> Self {
-        let longest = longest_chain(model.parameters());
-        // Half the longest chain, so that a sampled one is practically never longer (with probability below 10⁻⁵ · 2⁻³²).
-        let chains = expected.div_ceil(longest / 2).max(1);
+        // As many chains for every thread.
+        let chains = expected.div_ceil(chain_length(model.parameters())).next_multiple_of(rayon::current_num_threads());
+        let width = public_size.div_ceil(chains).max(1);
+        // So long that a sampled chain is practically never longer: twelve deviations.
+        let mean = expected.div_ceil(chains);
+        let longest = mean + 12 * mean.isqrt() + 12;
         // As many examples at a time as stay in cache, between 8 and a chain.
         let each = model.memory(64).div_ceil(64) + model.input().len();
-        let rows = (CHUNK_NUMBERS / each).clamp(8, longest);
+        let rows = (CHUNK_NUMBERS / each).clamp(8, 512);
         Self {
             model,
             examples,
             longest,
-            width: public_size.div_ceil(chains).max(1),
+            width,
             rows,
-            workspaces: (0..2 * rayon::current_num_threads()).map(|_| Workspace::default()).collect(),
+            workspaces: (0..waves(model.parameters())).map(|_| Workspace::new()).collect(),
             total: vec![0.0; model.parameters()],
+            first: true,
+            pending: 0,
         }
     }
 
@@ -241,8 +258,10 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             .collect();
         let (model, examples, rows) = (self.model, self.examples, self.rows);
         let mut found = BatchFindings { count: batch.len(), ..BatchFindings::default() };
-        self.total.fill(0.0);
+        (self.first, self.pending) = (true, 0);
         for chains in chains.chunks_mut(self.workspaces.len()) {
+            self.absorb();
+            self.pending = chains.len();
             let workspaces = &mut self.workspaces[..chains.len()];
             workspaces.par_iter_mut().zip(chains).try_for_each(|(workspace, (chain, part))| {
                 workspace.chain(model, examples, rows, parameters, chain, part)
@@ -250,23 +269,19 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             let workspaces = &*workspaces;
             found.loss += workspaces.iter().map(|workspace| workspace.loss).sum::<f64>();
             found.correct += workspaces.iter().map(|workspace| workspace.correct).sum::<usize>();
-            self.total.par_chunks_mut(BLOCK).enumerate().for_each(|(block, total)| {
-                for workspace in workspaces {
-                    for (total, &number) in total.iter_mut().zip(&workspace.sum[block * BLOCK..]) {
-                        *total += f64::from(number);
-                    }
-                }
-            });
         }
         Ok(Secret::new(found))
     }
 
-    /// What single precision can add to what one example does to the sum, relative to the clip norm: twice `L²` unit roundoffs, and a
-    /// little for everything smaller.
+    /// What single precision can add to what one example does to the sum, relative to the clip norm.
+    ///
+    /// Adding up L numbers rounds each of them as often as it is deep in the tree of additions, in all at most `(L − 1)(L + 2)/2` times;
+    /// two neighbors, so twice that many unit roundoffs, and a little for everything smaller.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "at most 65,536")]
+    #[expect(clippy::cast_precision_loss, reason = "a length of some hundreds")]
     pub fn margin(&self) -> f64 {
-        2.0 * (self.longest * self.longest) as f64 / f64::from(1 << 24) * (1.0 + 1.0 / 32.0)
+        let longest = self.longest as f64 + 2.0;
+        longest * longest / f64::from(1 << 24) * (1.0 + 1.0 / 32.0)
     }
 
     /// By how much one example can change the computed sum: [`Clip::norm`] and [`Summer::margin`], rounded up. Noise is relative to
@@ -276,20 +291,79 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         mul_up(clip.norm(), add_up(1.0, self.margin()))
     }
 
+    /// Adds the pending chains to the total.
+    fn absorb(&mut self) {
+        if self.pending == 0 {
+            return;
+        }
+        let (workspaces, first) = (&self.workspaces[..self.pending], self.first);
+        self.total
+            .par_chunks_mut(BLOCK)
+            .enumerate()
+            .for_each(|(block, total)| add_chains(workspaces, first, block, total));
+        (self.first, self.pending) = (false, 0);
+    }
+
+    /// The sum, block by block, for several threads at once.
+    pub(crate) fn blocks(&self) -> impl IndexedParallelIterator<Item = Vec<f64>> + '_ {
+        let (workspaces, first) = (&self.workspaces[..self.pending], self.first);
+        self.total.par_chunks(BLOCK).enumerate().map(move |(block, total)| {
+            let mut sum = total.to_vec();
+            add_chains(workspaces, first, block, &mut sum);
+            sum
+        })
+    }
+
     /// The sum without noise. It depends on the data.
     #[must_use]
-    pub fn total(&self) -> Secret<&[f64]> {
+    pub fn total(&mut self) -> Secret<&[f64]> {
+        self.absorb();
+        if std::mem::take(&mut self.first) {
+            self.total.fill(0.0);
+        }
         Secret::new(&self.total)
     }
+}
+
+/// Adds the sums of chains, in order, to a block of the total; or to nothing.
+fn add_chains(workspaces: &[Workspace], first: bool, block: usize, total: &mut [f64]) {
+    if first {
+        total.fill(0.0);
+    }
+    vectorized(
+        #[inline(always)]
+        || {
+            for workspace in workspaces {
+                for (total, &number) in total.iter_mut().zip(&workspace.sum[block * BLOCK..]) {
+                    *total += f64::from(number);
+                }
+            }
+        },
+    );
 }
 
 /// Numbers that are worked on at a time where a long vector is split among threads.
 pub(crate) const BLOCK: usize = 1 << 14;
 
 /// About how many numbers a chunk of examples may keep.
-const CHUNK_NUMBERS: usize = 1 << 20;
+const CHUNK_NUMBERS: usize = 1 << 21;
 
 impl Workspace {
+    fn new() -> Self {
+        Self {
+            inputs: Vec::new(),
+            labels: Vec::new(),
+            memory: Vec::new(),
+            findings: Findings::default(),
+            norms: Vec::new(),
+            factors: Vec::new(),
+            sum: Vec::new(),
+            mode: Target::Replace,
+            loss: 0.0,
+            correct: 0,
+        }
+    }
+
     fn chain<M: Model + ?Sized>(
         &mut self,
         model: &M,
@@ -299,12 +373,15 @@ impl Workspace {
         chain: &[u32],
         part: &mut Part<'_>,
     ) -> Result<(), MissingGradient> {
-        self.sum.clear();
         self.sum.resize(parameters.len(), 0.0);
+        self.mode = Target::Replace;
         (self.loss, self.correct) = (0.0, 0);
         for indices in chain.chunks(rows) {
             self.gather(examples, indices);
             self.chunk(model, parameters, &mut part.take(indices.len()))?;
+        }
+        if self.mode == Target::Replace {
+            self.sum.fill(0.0);
         }
         Ok(())
     }
@@ -329,7 +406,7 @@ impl Workspace {
         let chunk = Chunk { inputs: &self.inputs, labels: &self.labels };
         model.examine(parameters, chunk, &mut self.memory, &mut self.findings)?;
         if matches!(part, Part::None) {
-            model.add_gradients(chunk, &mut self.memory, None, &mut self.sum);
+            model.add_gradients(chunk, &mut self.memory, None, &mut self.sum, self.mode);
         } else {
             self.norms.clear();
             self.norms.resize(model.groups() * rows, 0.0);
@@ -345,8 +422,9 @@ impl Workspace {
             if finite.contains(&false) {
                 return self.without_the_infinite(model, parameters, &finite);
             }
-            model.add_gradients(chunk, &mut self.memory, Some(&self.factors), &mut self.sum);
+            model.add_gradients(chunk, &mut self.memory, Some(&self.factors), &mut self.sum, self.mode);
         }
+        self.mode = Target::Add;
         self.loss += self.findings.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
         self.correct += self.findings.correct.iter().filter(|&&correct| correct).count();
         Ok(())
@@ -375,7 +453,8 @@ impl Workspace {
         // Some layers write gradients down while they find their norms.
         self.norms.truncate(model.groups() * self.labels.len());
         model.squared_norms(chunk, &mut self.memory, &mut self.norms);
-        model.add_gradients(chunk, &mut self.memory, Some(&self.factors), &mut self.sum);
+        model.add_gradients(chunk, &mut self.memory, Some(&self.factors), &mut self.sum, self.mode);
+        self.mode = Target::Add;
         self.loss += self.findings.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
         self.correct += self.findings.correct.iter().filter(|&&correct| correct).count();
         Ok(())

@@ -38,31 +38,44 @@ pub fn standard_normals(source: &mut Source, normals: &mut [f64]) {
 
 /// Divides, without noise: not private.
 #[expect(clippy::cast_possible_truncation, reason = "single precision is what parameters are in")]
-pub(crate) fn release_without_noise(total: &[f64], divisor: f64, released: &mut [f32]) {
-    for (released, total) in released.iter_mut().zip(total) {
-        *released = (total / divisor) as f32;
-    }
+pub(crate) fn release_without_noise(
+    total: impl IndexedParallelIterator<Item = Vec<f64>>,
+    divisor: f64,
+    released: &mut [f32],
+) {
+    total.zip(released.par_chunks_mut(BLOCK)).for_each(|(total, released)| {
+        for (released, total) in released.iter_mut().zip(total) {
+            *released = (total / divisor) as f32;
+        }
+    });
 }
 
-/// Adds noise to each number, rounds to the grid, and divides: what leaves the private side.
+/// Adds noise to each number of each block of [`BLOCK`], rounds to the grid, and divides: what leaves the private side.
 ///
 /// # Panics
 /// When the noise is not above 0.
-pub(crate) fn release(total: &[f64], noise_std: f64, divisor: f64, source: &mut Source, released: &mut [f32]) {
+pub(crate) fn release(
+    total: impl IndexedParallelIterator<Item = Vec<f64>>,
+    noise_std: f64,
+    divisor: f64,
+    source: &mut Source,
+    released: &mut [f32],
+) {
     assert!(noise_std > 0.0, "noise of standard deviation {noise_std} hides nothing");
     let grid = grid(noise_std);
-    let sources: Vec<Source> = (0..total.len().div_ceil(BLOCK)).map(|_| source.child()).collect();
-    let blocks = total.par_chunks(BLOCK).zip(released.par_chunks_mut(BLOCK));
-    blocks.zip(sources).for_each(|((total, released), mut source)| {
+    let (finer, unit) = (1.0 / grid, grid / divisor);
+    let sources: Vec<Source> = (0..released.len().div_ceil(BLOCK)).map(|_| source.child()).collect();
+    total.zip(released.par_chunks_mut(BLOCK)).zip(sources).for_each(|((total, released), mut source)| {
         let mut noise = vec![0.0; total.len()];
         standard_normals(&mut source, &mut noise);
         vectorized(
             #[inline(always)]
             || {
-                for ((released, &total), &noise) in released.iter_mut().zip(total).zip(&noise) {
-                    let steps = ((total + noise_std * noise) / grid).round_ties_even();
+                for ((released, total), noise) in released.iter_mut().zip(total).zip(noise) {
+                    // The grid is a power of two: multiplying by one over it is exact.
+                    let steps = ((total + noise_std * noise) * finer).round_ties_even();
                     #[expect(clippy::cast_possible_truncation, reason = "single precision is what parameters are in")]
-                    let number = (steps * grid / divisor) as f32;
+                    let number = (steps * unit) as f32;
                     *released = number;
                 }
             },
@@ -73,7 +86,7 @@ pub(crate) fn release(total: &[f64], noise_std: f64, divisor: f64, source: &mut 
 /// A power of two about a millionth of the noise.
 fn grid(noise_std: f64) -> f64 {
     // The exponent alone, 20 less.
-    f64::from_bits((noise_std.to_bits() >> 52 << 52).saturating_sub(20 << 52)).max(f64::MIN_POSITIVE)
+    f64::from_bits((noise_std.to_bits() >> 52 << 52).saturating_sub(20 << 52)).clamp(2f64.powi(-1000), 2f64.powi(1000))
 }
 
 /// Two normals from two words: `√(−2 ln u)·(cos 2πv, sin 2πv)`.
@@ -196,7 +209,8 @@ mod tests {
         let total: Vec<f64> = (0..100_000).map(|i| f64::from(i % 7) / 3.0).collect();
         let mut released = vec![0.0; total.len()];
         let (noise_std, divisor) = (3.0, 4.0);
-        release(&total, noise_std, divisor, &mut Source::insecure_from_seed(7), &mut released);
+        let blocks = || total.par_chunks(BLOCK).map(<[f64]>::to_vec);
+        release(blocks(), noise_std, divisor, &mut Source::insecure_from_seed(7), &mut released);
         let grid = grid(noise_std);
         assert_eq!(grid, 2f64.powi(1 - 20));
         let off: Vec<f64> = released.iter().zip(&total).map(|(&r, t)| f64::from(r) * divisor - t).collect();
@@ -206,7 +220,7 @@ mod tests {
         assert!(released.iter().all(|&r| (f64::from(r) * divisor / grid).fract() == 0.0));
         // The same seed, the same noise; another, another.
         let mut again = vec![0.0; total.len()];
-        release(&total, noise_std, divisor, &mut Source::insecure_from_seed(7), &mut again);
+        release(blocks(), noise_std, divisor, &mut Source::insecure_from_seed(7), &mut again);
         assert_eq!(released, again);
     }
 }

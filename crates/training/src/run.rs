@@ -536,7 +536,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             }
         };
         let sum = clock.elapsed().as_secs_f64();
-        let total = self.summer.total().expose();
+        let total = self.summer.blocks();
         if matches!(self.plan.privacy, Privacy::None) {
             release_without_noise(total, batch.divisor, &mut self.gradient);
         } else {
@@ -616,9 +616,9 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
                 // The permit was for this draw.
                 drop(permit);
                 #[expect(clippy::cast_precision_loss, reason = "a number of examples")]
-                let total = [correct.expose().correct as f64];
+                let total = rayon::iter::once(vec![correct.expose().correct as f64]);
                 let mut released = [0.0];
-                release(&total, noise_std, 1.0, &mut self.source, &mut released);
+                release(total, noise_std, 1.0, &mut self.source, &mut released);
                 Ok(Some(f64::from(released[0])))
             }
         }

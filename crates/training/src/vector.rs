@@ -1,5 +1,7 @@
 //! Loops over slices, compiled for the vector units that the machine has.
 
+use paygo_matrix::Target;
+
 /// Runs a loop with the widest instructions of this machine.
 #[inline(always)]
 pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
@@ -52,11 +54,14 @@ pub(crate) fn scale_rows(matrix: &mut [f32], columns: usize, factors: &[f32]) {
     );
 }
 
-/// Adds every row to the target.
-pub(crate) fn add_rows(target: &mut [f32], matrix: &[f32]) {
+/// Adds up the rows.
+pub(crate) fn add_rows(target: &mut [f32], matrix: &[f32], mode: Target) {
     vectorized(
         #[inline(always)]
         || {
+            if mode == Target::Replace {
+                target.fill(0.0);
+            }
             for row in matrix.chunks_exact(target.len()) {
                 for (target, number) in target.iter_mut().zip(row) {
                     *target += number;
@@ -109,11 +114,14 @@ pub(crate) fn copy_lines(
     }
 }
 
-/// Adds `factor · row` to the target, row by row.
-pub(crate) fn add_scaled_rows(target: &mut [f32], matrix: &[f32], factors: &[f32]) {
+/// Adds up the rows, each multiplied by its factor.
+pub(crate) fn add_scaled_rows(target: &mut [f32], matrix: &[f32], factors: &[f32], mode: Target) {
     vectorized(
         #[inline(always)]
         || {
+            if mode == Target::Replace {
+                target.fill(0.0);
+            }
             for (row, &factor) in matrix.chunks_exact(target.len()).zip(factors) {
                 for (target, number) in target.iter_mut().zip(row) {
                     *target += factor * number;

@@ -3,6 +3,7 @@
 use super::layer::{Layer, Pass, Tensor};
 use crate::data::Shape;
 use crate::vector::vectorized;
+use paygo_matrix::Target;
 
 /// A function of each number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,5 +87,5 @@ impl Layer for Activation {
 
     fn squared_norms(&self, _rows: usize, _pass: Pass<'_>, _norms: &mut [f64]) {}
 
-    fn add_gradients(&self, _rows: usize, _pass: Pass<'_>, _factors: Option<&[f32]>, _sum: &mut [f32]) {}
+    fn add_gradients(&self, _rows: usize, _pass: Pass<'_>, _factors: Option<&[f32]>, _sum: &mut [f32], _mode: Target) {}
 }

@@ -160,7 +160,7 @@ impl Convolution {
         let diagonal = (0..positions).map(|t| t * positions + t);
         let mass: f64 = diagonal.map(|t| (f64::from(of_windows[t]) * f64::from(of_errors[t])).sqrt()).sum();
         let mut constant = vec![0.0; q];
-        add_rows(&mut constant, error);
+        add_rows(&mut constant, error, Target::Replace);
         // ROUNDING: up. Each product is off by at most γ of the lengths of its factors; so is the gradient that is added later.
         #[expect(clippy::cast_precision_loss, reason = "sizes of a layer")]
         let (of_products, of_gradient) = (2.0 * (p + q) as f64 * ROUNDOFF, 2.0 * (positions + 1) as f64 * ROUNDOFF);
@@ -248,32 +248,36 @@ impl Layer for Convolution {
         }
     }
 
-    fn add_gradients(&self, _rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32]) {
+    fn add_gradients(&self, _rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
         let (positions, p, q) = self.sizes();
         let group = self.group();
         let (windows, gradients) = self.windows(pass.memory);
         match factors {
-            Some(factors) if self.is_small() => add_scaled_rows(sum, gradients, factors),
+            Some(factors) if self.is_small() => add_scaled_rows(sum, gradients, factors, mode),
             Some(factors) => {
-                let mut gradient = vec![0.0; p * q + q];
+                let (mut gradient, mut mode) = (vec![0.0; p * q + q], mode);
                 let examples = pass.input.chunks_exact(self.input.len()).zip(pass.error.chunks_exact(positions * q));
                 for ((input, error), &factor) in examples.zip(factors) {
                     let windows = &mut windows[..positions * p];
                     self.lay_out(input, windows);
                     write_gradient(&mut gradient, windows, error, (positions, p, q));
-                    add_scaled_rows(sum, &gradient, &[factor]);
+                    add_scaled_rows(sum, &gradient, &[factor], mode);
+                    mode = Target::Add;
                 }
             }
             None => {
                 let (weights, constants) = sum.split_at_mut(p * q);
+                let mut weights_mode = mode;
                 let groups = pass.input.chunks(group * self.input.len()).zip(pass.error.chunks(group * positions * q));
                 for (input, error) in groups {
                     let rows = error.len() / q;
                     let windows = &mut windows[..rows * p];
                     self.lay_out(input, windows);
-                    multiply(weights, Target::Add, View::new(windows, rows, p).transposed(), View::new(error, rows, q));
+                    let windows = View::new(windows, rows, p).transposed();
+                    multiply(weights, weights_mode, windows, View::new(error, rows, q));
+                    weights_mode = Target::Add;
                 }
-                add_rows(constants, pass.error);
+                add_rows(constants, pass.error, mode);
             }
         }
     }
@@ -284,6 +288,5 @@ fn write_gradient(gradient: &mut [f32], windows: &[f32], error: &[f32], (positio
     let (weights, constants) = gradient.split_at_mut(p * q);
     let windows = View::new(windows, positions, p).transposed();
     multiply(weights, Target::Replace, windows, View::new(error, positions, q));
-    constants.fill(0.0);
-    add_rows(constants, error);
+    add_rows(constants, error, Target::Replace);
 }

@@ -5,6 +5,7 @@
 //! each layer adds its scaled gradients up. No layer lets one example see another.
 
 use crate::data::Shape;
+use paygo_matrix::Target;
 use std::fmt::Debug;
 
 /// One tensor of parameters.
@@ -79,8 +80,9 @@ pub trait Layer: Debug + Send + Sync {
     /// [`crate::gradient::NORM_MARGIN`].
     fn squared_norms(&self, rows: usize, pass: Pass<'_>, norms: &mut [f64]);
 
-    /// Adds the gradients up, each scaled by its factor (one for each group and example), or as they are. Uses the errors up.
-    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32]);
+    /// Adds the gradients up, each scaled by its factor (one for each group and example), or as they are; and their sum replaces, or
+    /// is added to, what is there. Uses the errors up.
+    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target);
 }
 
 /// What a layer has of a chunk after forward.

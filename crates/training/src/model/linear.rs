@@ -65,13 +65,13 @@ impl Layer for Linear {
         }
     }
 
-    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32]) {
+    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
         if let Some(factors) = factors {
             scale_rows(pass.error, self.outputs, factors);
         }
         let (weights, constants) = sum.split_at_mut(self.inputs * self.outputs);
         let input = View::new(pass.input, rows, self.inputs).transposed();
-        multiply(weights, Target::Add, input, View::new(pass.error, rows, self.outputs));
-        add_rows(constants, pass.error);
+        multiply(weights, mode, input, View::new(pass.error, rows, self.outputs));
+        add_rows(constants, pass.error, mode);
     }
 }

@@ -24,6 +24,7 @@ pub use linear::Linear;
 pub use network::Network;
 pub use normalization::Normalization;
 pub use one_by_one::{Gradient, OneByOne};
+pub use paygo_matrix::Target;
 pub use pool::{Kind, Pool};
 pub use sequence::{Residual, Sequence};
 
@@ -106,8 +107,16 @@ pub trait Model: Send + Sync {
     /// The squared ℓ2 norm of each example's gradient in each group: `norms[group · rows + row]`.
     fn squared_norms(&self, chunk: Chunk<'_>, memory: &mut [f32], norms: &mut [f64]);
 
-    /// Adds `factors[group · rows + row]` times each gradient, or each as it is, to the sum. Uses the memory up.
-    fn add_gradients(&self, chunk: Chunk<'_>, memory: &mut [f32], factors: Option<&[f32]>, sum: &mut [f32]);
+    /// Adds up `factors[group · rows + row]` times each gradient, or each as it is; their sum replaces, or is added to, what is there.
+    /// Uses the memory up.
+    fn add_gradients(
+        &self,
+        chunk: Chunk<'_>,
+        memory: &mut [f32],
+        factors: Option<&[f32]>,
+        sum: &mut [f32],
+        mode: Target,
+    );
 
     /// How many parameters there are.
     fn parameters(&self) -> usize {

@@ -1,6 +1,6 @@
 //! A network that classifies: layers, and the cross-entropy of a softmax.
 
-use super::{Chunk, Findings, Layer, MissingGradient, Model, Pass, Sequence, Tensor};
+use super::{Chunk, Findings, Layer, MissingGradient, Model, Pass, Sequence, Target, Tensor};
 use crate::data::Shape;
 
 /// Layers whose last output has one number for each class, and the cross-entropy of their softmax as the loss.
@@ -80,10 +80,17 @@ impl Model for Network {
         self.layers.squared_norms(rows, Pass { input: chunk.inputs, output, error, memory }, norms);
     }
 
-    fn add_gradients(&self, chunk: Chunk<'_>, memory: &mut [f32], factors: Option<&[f32]>, sum: &mut [f32]) {
+    fn add_gradients(
+        &self,
+        chunk: Chunk<'_>,
+        memory: &mut [f32],
+        factors: Option<&[f32]>,
+        sum: &mut [f32],
+        mode: Target,
+    ) {
         let rows = chunk.labels.len();
         let (output, error, memory) = self.split(rows, memory);
-        self.layers.add_gradients(rows, Pass { input: chunk.inputs, output, error, memory }, factors, sum);
+        self.layers.add_gradients(rows, Pass { input: chunk.inputs, output, error, memory }, factors, sum, mode);
     }
 }
 

@@ -3,6 +3,7 @@
 use super::layer::{Layer, Pass, Start, Tensor};
 use crate::data::Shape;
 use crate::vector::{add_rows, add_scaled_rows, squared_norm};
+use paygo_matrix::Target;
 
 /// Group normalization: within an example, each group of channels is brought to mean 0 and variance 1, then scaled and shifted
 /// channel by channel. One group is layer normalization. Normalizing over a batch would let examples see each other.
@@ -129,11 +130,11 @@ impl Layer for Normalization {
         }
     }
 
-    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32]) {
+    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
         let gradients = &pass.memory[rows * (self.shape.len() + self.groups)..];
         match factors {
-            Some(factors) => add_scaled_rows(sum, gradients, factors),
-            None => add_rows(sum, gradients),
+            Some(factors) => add_scaled_rows(sum, gradients, factors, mode),
+            None => add_rows(sum, gradients, mode),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The short way to bring a model: the gradient of one example.
 
-use super::{Chunk, Findings, MissingGradient, Model, Tensor};
+use super::{Chunk, Findings, MissingGradient, Model, Target, Tensor};
 use crate::data::Shape;
 use crate::vector::{add_rows, add_scaled_rows, squared_norm};
 
@@ -127,10 +127,17 @@ impl<G: Gradient> Model for OneByOne<G> {
         }
     }
 
-    fn add_gradients(&self, _chunk: Chunk<'_>, memory: &mut [f32], factors: Option<&[f32]>, sum: &mut [f32]) {
+    fn add_gradients(
+        &self,
+        _chunk: Chunk<'_>,
+        memory: &mut [f32],
+        factors: Option<&[f32]>,
+        sum: &mut [f32],
+        mode: Target,
+    ) {
         match factors {
-            Some(factors) => add_scaled_rows(sum, memory, factors),
-            None => add_rows(sum, memory),
+            Some(factors) => add_scaled_rows(sum, memory, factors, mode),
+            None => add_rows(sum, memory, mode),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::layer::{Layer, Pass, Tensor};
 use crate::data::Shape;
 use crate::vector::vectorized;
+use paygo_matrix::Target;
 
 /// Layers one after another.
 #[derive(Debug)]
@@ -138,10 +139,10 @@ impl Layer for Sequence {
         });
     }
 
-    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32]) {
+    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
         self.each_backward(rows, pass, None, |layer, place, pass, _| {
             let factors = factors.map(|factors| &factors[place.groups.start * rows..place.groups.end * rows]);
-            layer.add_gradients(rows, pass, factors, &mut sum[place.parameters.clone()]);
+            layer.add_gradients(rows, pass, factors, &mut sum[place.parameters.clone()], mode);
         });
     }
 }
@@ -228,12 +229,12 @@ impl Layer for Residual {
         });
     }
 
-    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32]) {
+    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
         let factors = factors.map(|factors| factors.split_at(self.inside.groups() * rows));
         let (inside, beside) = sum.split_at_mut(self.parameters_inside());
         self.both(rows, pass, |part, pass, _| match part {
-            Part::Inside => self.inside.add_gradients(rows, pass, factors.map(|both| both.0), inside),
-            Part::Shortcut(layer) => layer.add_gradients(rows, pass, factors.map(|both| both.1), beside),
+            Part::Inside => self.inside.add_gradients(rows, pass, factors.map(|both| both.0), inside, mode),
+            Part::Shortcut(layer) => layer.add_gradients(rows, pass, factors.map(|both| both.1), beside, mode),
         });
     }
 }
