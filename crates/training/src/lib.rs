@@ -1,6 +1,7 @@
 //! Private gradient descent whose noise, batches, clipping and stopping time adapt while a filter keeps the budget.
 
 pub mod batching;
+pub mod checkpoint;
 pub mod data;
 pub mod gate;
 pub mod gradient;
