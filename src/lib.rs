@@ -37,5 +37,6 @@ pub use paygo_accounting as accounting;
 pub use paygo_analysis as analysis;
 pub use paygo_noise as noise;
 pub use paygo_numeric as numeric;
+pub use paygo_training as training;
 
 pub mod selftest;

@@ -15,6 +15,7 @@ mod reproduce;
 mod schedule;
 mod selftest;
 mod stream;
+mod train;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -45,6 +46,8 @@ enum Command {
     Odometer(odometer::Arguments),
     /// Private statistics on a table of people, with a budget for each person.
     Query(Box<query::Arguments>),
+    /// Private training: schedules, adaptive noise, a budget for each example, early stopping.
+    Train(Box<train::Arguments>),
     /// Adversaries against filters and odometers, with exact or Monte-Carlo verdicts.
     Audit(audit::Arguments),
     /// Tables and figures of the five papers, theirs beside ours.
@@ -64,6 +67,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Filter(arguments) => filter::run(&arguments),
         Command::Odometer(arguments) => odometer::run(&arguments),
         Command::Query(arguments) => query::run(&arguments),
+        Command::Train(arguments) => train::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Selftest(arguments) => selftest::run(&arguments),

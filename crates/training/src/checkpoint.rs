@@ -131,11 +131,11 @@ impl Folder {
     ///
     /// # Errors
     /// [`FolderError`] when there is none, it is running, or it is damaged.
-    pub fn open(path: &Path, model: impl FnOnce(&str) -> usize) -> Result<(Self, Interrupted), FolderError> {
+    pub fn open(path: &Path) -> Result<(Self, Interrupted), FolderError> {
         let at = path.join(CHECKPOINT);
         let bytes = std::fs::read(&at).map_err(|source| FolderError::Io { path: at.clone(), source })?;
         let mut journal = JournalFile::open(path)?;
-        let (number, config, state) = decode(&bytes, model).map_err(|what| FolderError::Damaged { path: at, what })?;
+        let (number, config, state) = decode(&bytes).map_err(|what| FolderError::Damaged { path: at, what })?;
         let lost = journal.lost(number)?;
         let folder =
             Self { path: path.to_owned(), config: config.clone(), number, journal: Arc::new(Mutex::new(journal)) };
@@ -325,8 +325,8 @@ fn checksum<'a>(parts: impl Iterator<Item = &'a [u8]>) -> u32 {
     hasher.finalize()
 }
 
-/// The number, the config and the state; `parameters(config)` says how many parameters the model has.
-fn decode(bytes: &[u8], parameters: impl FnOnce(&str) -> usize) -> Result<(u64, String, State), &'static str> {
+/// The number, the config and the state.
+fn decode(bytes: &[u8]) -> Result<(u64, String, State), &'static str> {
     let damaged = "it is not a checkpoint, or it is damaged";
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|_| damaged)?;
     let entry = |name: &str| metadata.metadata().as_ref().and_then(|metadata| metadata.get(name)).ok_or(damaged);
@@ -350,12 +350,8 @@ fn decode(bytes: &[u8], parameters: impl FnOnce(&str) -> usize) -> Result<(u64, 
     }
     let floats =
         |bytes: &[u8]| bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect::<Vec<f32>>();
-    let values = floats(values);
-    if values.len() != parameters(&header.config) {
-        return Err("the model has another number of parameters");
-    }
     let state = State {
-        parameters: values,
+        parameters: floats(values),
         optimizer: (header.optimizer_steps, floats(first), floats(second)),
         position: header.position,
         observations: header.observations.into_owned(),
@@ -430,7 +426,7 @@ mod tests {
     }
 
     fn open(path: &Path) -> Result<Interrupted, FolderError> {
-        Folder::open(path, |_| 3).map(|(_, interrupted)| interrupted)
+        Folder::open(path).map(|(_, interrupted)| interrupted)
     }
 
     #[test]
@@ -444,7 +440,6 @@ mod tests {
         let back = open(place.path()).expect("opened");
         assert_eq!(back, Interrupted { config: "a config".into(), state: state(6), lost: vec![] });
         assert!(matches!(Folder::create(place.path(), "x"), Err(FolderError::Taken(_))));
-        assert!(matches!(Folder::open(place.path(), |_| 4), Err(FolderError::Damaged { .. })));
     }
 
     #[test]
@@ -463,7 +458,7 @@ mod tests {
         assert_eq!(total(ROUND), 3);
         assert!((1..=10).contains(&total(COUNT)), "{lost:?}");
         // After the next checkpoint it is part of the history.
-        let (mut folder, _) = Folder::open(place.path(), |_| 3).expect("opened");
+        let (mut folder, _) = Folder::open(place.path()).expect("opened");
         folder.save(&state(9)).expect("saved");
         drop(folder);
         assert_eq!(open(place.path()).expect("opened").lost, []);

@@ -5,10 +5,12 @@
 //! | [`Model`] | what training needs of a model; implement it to bring your own |
 //! | [`OneByOne`] | the short way to bring your own: the gradient of one example |
 //! | [`Network`] | layers and a softmax |
+//! | [`known`] | networks that papers use |
 //! | [`Layer`] | [`Linear`], [`Convolution`], [`Activation`], [`Pool`], [`Normalization`], [`Residual`], [`Sequence`] |
 
 mod activation;
 mod convolution;
+pub mod known;
 mod layer;
 mod linear;
 mod network;

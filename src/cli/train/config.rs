@@ -1,0 +1,480 @@
+//! The file that says what is to be trained, on what, and within which budget.
+
+use anyhow::Context;
+use paygo_accounting::cost::Cost;
+use paygo_accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Gdp, Mixture, Zcdp};
+use paygo_accounting::params::{Neighbors, NoiseMultiplier, Order};
+use paygo_accounting::schedule::{Schedule, ValidationDecay};
+use paygo_accounting::wire::{Neighbors as NeighborWords, Number};
+use paygo_training::batching::{Batching, Sampler};
+use paygo_training::data::csv;
+use paygo_training::data::schema::Schema;
+use paygo_training::data::sets::{Set, Split};
+use paygo_training::data::{Examples, Shape, generate};
+use paygo_training::gradient::Clip;
+use paygo_training::model::known::perceptron;
+use paygo_training::model::{
+    Activation, Convolution, Function, Kind, Layer, Linear, Model as _, Network, Normalization, Pool, Residual,
+    Sequence,
+};
+use paygo_training::optimizer::{Method, Optimizer, Rate};
+use paygo_training::personal::Allowance;
+use paygo_training::policy::{Adaptive, FineTune, Lever, Policy, Progress};
+use paygo_training::run::{Stop, Target};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// All of a file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    pub(super) data: Data,
+    pub(super) model: Model,
+    pub(super) batches: Batching,
+    /// Without it, training is not private.
+    pub(super) privacy: Option<Privacy>,
+    pub(super) optimizer: Method,
+    pub(super) learning_rate: LearningRate,
+    #[serde(default)]
+    pub(super) stop: StopAt,
+    /// A safetensors file to start from: a model trained before, on other data.
+    pub(super) start_from: Option<PathBuf>,
+}
+
+/// Where the examples come from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Data {
+    /// A public data set, or `digits` or `census`: made up on the spot.
+    set: Option<String>,
+    /// How many made-up examples.
+    count: Option<usize>,
+    /// Private examples from a CSV file.
+    csv: Option<PathBuf>,
+    /// Its columns: a TOML file.
+    schema: Option<PathBuf>,
+    /// Test examples from another CSV file with the same columns.
+    test_csv: Option<PathBuf>,
+    /// The number that sums are divided by, a constant you choose: about as many as there are examples.
+    pub(super) public_size: Option<u64>,
+    /// You declare that the test examples are public: accuracy on them is shown, and may steer the noise.
+    #[serde(default)]
+    pub(super) public_test: bool,
+}
+
+/// What is learned.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Model {
+    /// One linear layer.
+    Softmax,
+    /// Hidden layers of so many units.
+    Perceptron {
+        hidden: Vec<usize>,
+        #[serde(default = "relu")]
+        activation: Function,
+    },
+    /// Layer by layer; the last linear layer, to the classes, is added.
+    Layers(Vec<LayerWords>),
+}
+
+const fn relu() -> Function {
+    Function::Relu
+}
+
+/// One layer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum LayerWords {
+    Linear(usize),
+    Relu,
+    Tanh,
+    Convolution {
+        channels: usize,
+        size: usize,
+        #[serde(default = "one")]
+        stride: usize,
+        #[serde(default)]
+        padding: usize,
+    },
+    MaxPool {
+        size: usize,
+        stride: usize,
+    },
+    MeanPool {
+        size: usize,
+        stride: usize,
+    },
+    Normalization {
+        groups: usize,
+    },
+    Residual {
+        inside: Vec<LayerWords>,
+        /// Channels and stride of a convolution of size 1 around it, where the shapes differ.
+        shortcut: Option<(usize, usize)>,
+    },
+}
+
+const fn one() -> usize {
+    1
+}
+
+/// What makes it private.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Privacy {
+    epsilon: Number,
+    pub(super) delta: Number,
+    #[serde(default = "add_remove")]
+    neighbors: NeighborWords,
+    #[serde(default = "record")]
+    pub(super) privacy_unit: String,
+    /// `gdp`, `zcdp`, `mixture` or `fixed-order` [default: the tightest that takes what is asked].
+    filter: Option<FilterWord>,
+    /// Each example's gradient is scaled down to this norm.
+    clip_norm: f64,
+    /// Clip each layer instead, and pay for every layer.
+    #[serde(default)]
+    clip_by_layer: bool,
+    noise: Noise,
+    /// A budget for each example, instead of one for all.
+    individual: Option<Individual>,
+}
+
+const fn add_remove() -> NeighborWords {
+    NeighborWords::AddRemove
+}
+
+fn record() -> String {
+    "record".to_owned()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum FilterWord {
+    Gdp,
+    Zcdp,
+    Mixture,
+    FixedOrder,
+}
+
+/// A budget for each example.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Individual {
+    /// For Poisson batches: the Rényi order, fixed in advance.
+    order: Option<f64>,
+}
+
+/// How noise changes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Noise {
+    Uniform { noise_multiplier: f64 },
+    Time { noise_multiplier: f64, rate: f64 },
+    Exponential { noise_multiplier: f64, rate: f64 },
+    Step { noise_multiplier: f64, rate: f64, period: u64 },
+    Polynomial { noise_multiplier: f64, rate: f64, last: f64, period: u64 },
+    Validation { noise_multiplier: f64, rate: f64, threshold: f64, period: usize, window: usize },
+    Adaptive { noise_multiplier: f64, step: f64, reserve: u64, progress: Progress },
+    AdaptiveBatch { noise_multiplier: f64, step: f64, least: f64, reserve: u64, progress: Progress },
+    FineTune { noise_multiplier: f64, step: f64, least: f64, progress: Progress },
+}
+
+/// A number, or how it changes.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged, expecting = "a number, or { linear = … }, { step = … } or { cosine = … }")]
+pub(super) enum LearningRate {
+    Constant(f64),
+    Changing(Rate),
+}
+
+/// When it ends.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StopAt {
+    epochs: Option<u64>,
+    steps: Option<u64>,
+    target: Option<Target>,
+}
+
+impl Config {
+    /// Reads the text of a file.
+    pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
+        Ok(toml::from_str(text)?)
+    }
+
+    pub(super) fn optimizer(&self, parameters: usize) -> anyhow::Result<Optimizer> {
+        let rate = match self.learning_rate {
+            LearningRate::Constant(rate) => Rate::Constant(rate),
+            LearningRate::Changing(rate) => rate,
+        };
+        Ok(Optimizer::new(self.optimizer, rate, parameters)?)
+    }
+
+    pub(super) const fn stop(&self) -> Stop {
+        Stop { epochs: self.stop.epochs, steps: self.stop.steps, target: self.stop.target }
+    }
+
+    /// The relation, and the number that sums are divided by.
+    pub(super) fn size(&self, examples: &Examples) -> anyhow::Result<(Neighbors, u64)> {
+        let neighbors = self.privacy.as_ref().map(|privacy| Neighbors::from(privacy.neighbors));
+        match (neighbors, self.data.public_size) {
+            (Some(Neighbors::AddRemove), None) => anyhow::bail!(
+                "data.public_size is missing: sums are divided by a public number, and under add-remove neighbors the number of \
+                 examples is private\nhint: public_size = 60000, a constant you choose, about as many as there are"
+            ),
+            (neighbors, Some(size)) => Ok((neighbors.unwrap_or(Neighbors::AddRemove), size)),
+            (neighbors, None) => Ok((neighbors.unwrap_or(Neighbors::AddRemove), examples.len() as u64)),
+        }
+    }
+}
+
+impl Data {
+    /// Reads or makes the examples.
+    pub(super) fn load(&self, folder: Option<&Path>, beside: &Path) -> anyhow::Result<Split> {
+        let near = |path: &PathBuf| if path.is_absolute() { path.clone() } else { beside.join(path) };
+        match (&self.set, &self.csv) {
+            (Some(name), None) => {
+                anyhow::ensure!(
+                    self.schema.is_none() && self.test_csv.is_none(),
+                    "data.schema and data.test_csv go with data.csv"
+                );
+                let made_up = |make: fn(usize, u64) -> Examples| {
+                    let count = self.count.unwrap_or(10_000);
+                    anyhow::ensure!((1..=10_000_000).contains(&count), "data.count = {count}; expected 1 to 10000000");
+                    Ok(Split { train: make(count, 1), test: make(2_000, 2) })
+                };
+                match name.as_str() {
+                    "digits" => made_up(generate::digits),
+                    "census" => made_up(generate::census),
+                    name => {
+                        anyhow::ensure!(
+                            self.count.is_none(),
+                            "data.count goes with made-up examples: digits or census"
+                        );
+                        let set: Set = name.parse().map_err(|error| {
+                            anyhow::anyhow!("data.set: {error}; made up on the spot: digits, census")
+                        })?;
+                        let folder = folder.with_context(|| {
+                            format!(
+                                "the data set {name} is looked for in a folder\nhint: --data DIR, or PAYGO_DATA=DIR"
+                            )
+                        })?;
+                        Ok(set.load(folder)?)
+                    }
+                }
+            }
+            (None, Some(path)) => {
+                let schema =
+                    self.schema.as_ref().context("data.schema is missing: the columns of data.csv, as a TOML file")?;
+                let at = near(schema);
+                let text = std::fs::read_to_string(&at).with_context(|| at.display().to_string())?;
+                let schema = Schema::from_toml(&text).with_context(|| at.display().to_string())?;
+                let train = csv::read(&near(path), &schema)?;
+                let test = match &self.test_csv {
+                    Some(path) => csv::read(&near(path), &schema)?,
+                    None => train.select(&[]),
+                };
+                Ok(Split { train, test })
+            }
+            (Some(_), Some(_)) | (None, None) => anyhow::bail!("give data.set or data.csv, one of them"),
+        }
+    }
+}
+
+impl Model {
+    /// The network for these examples.
+    pub(super) fn network(&self, examples: &Examples) -> anyhow::Result<Network> {
+        let (input, classes) = (examples.shape(), examples.classes());
+        match self {
+            Self::Softmax => Ok(perceptron(input, &[], Function::Relu, classes)),
+            Self::Perceptron { hidden, activation } => {
+                anyhow::ensure!(!hidden.contains(&0), "model.perceptron.hidden: a layer of 0 units");
+                Ok(perceptron(input, hidden, *activation, classes))
+            }
+            Self::Layers(words) => {
+                let mut layers = build(words, input, "model.layers")?;
+                let last = layers.last().map_or(input, |layer| layer.output());
+                layers.push(Box::new(Linear::new(last.len(), classes)));
+                Ok(Network::new(Sequence::new(input, layers)))
+            }
+        }
+    }
+}
+
+fn build(words: &[LayerWords], mut shape: Shape, place: &str) -> anyhow::Result<Vec<Box<dyn Layer>>> {
+    let mut layers: Vec<Box<dyn Layer>> = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        let fits = |what: &str| format!("{place}[{index}]: {what} does not fit an input of shape {shape}");
+        let layer: Box<dyn Layer> = match word {
+            LayerWords::Linear(units) => {
+                anyhow::ensure!(*units > 0, "{place}[{index}]: a layer of 0 units");
+                Box::new(Linear::new(shape.len(), *units))
+            }
+            LayerWords::Relu => Box::new(Activation::new(Function::Relu, shape)),
+            LayerWords::Tanh => Box::new(Activation::new(Function::Tanh, shape)),
+            LayerWords::Convolution { channels, size, stride, padding } => Box::new(
+                Convolution::new(shape, *channels, *size, *stride, *padding)
+                    .with_context(|| fits("the convolution"))?,
+            ),
+            LayerWords::MaxPool { size, stride } => {
+                Box::new(Pool::new(Kind::Max, shape, *size, *stride).with_context(|| fits("the pooling"))?)
+            }
+            LayerWords::MeanPool { size, stride } => {
+                Box::new(Pool::new(Kind::Mean, shape, *size, *stride).with_context(|| fits("the pooling"))?)
+            }
+            LayerWords::Normalization { groups } => {
+                Box::new(Normalization::new(shape, *groups).with_context(|| fits("the normalization"))?)
+            }
+            LayerWords::Residual { inside, shortcut } => {
+                let inside = build(inside, shape, &format!("{place}[{index}].inside"))?;
+                anyhow::ensure!(!inside.is_empty(), "{place}[{index}]: a residual block with nothing inside");
+                let shortcut: Option<Box<dyn Layer>> = match shortcut {
+                    Some((channels, stride)) => Some(Box::new(
+                        Convolution::new(shape, *channels, 1, *stride, 0).with_context(|| fits("the shortcut"))?,
+                    )),
+                    None => None,
+                };
+                let block = Residual::new(Sequence::new(shape, inside), shortcut);
+                Box::new(
+                    block.with_context(|| format!("{place}[{index}]: inside and shortcut end in different shapes"))?,
+                )
+            }
+        };
+        shape = layer.output();
+        layers.push(layer);
+    }
+    Ok(layers)
+}
+
+/// A privacy section, checked against sampler and model.
+pub(super) struct Checked {
+    pub(super) clip: Clip,
+    pub(super) policy: Policy,
+    pub(super) filter: Filter<AnyRule>,
+    /// The expected run: what filter and odometer are best at.
+    pub(super) plan: Cost,
+    pub(super) allowance: Option<Allowance>,
+}
+
+/// The policy of training that is not private: noise is not looked at.
+pub(super) fn no_policy() -> anyhow::Result<Policy> {
+    Ok(Policy::Schedule(Schedule::Uniform { initial: NoiseMultiplier::new(1.0)? }))
+}
+
+impl Privacy {
+    pub(super) fn check(&self, sampler: &Sampler, network: &Network) -> anyhow::Result<Checked> {
+        let neighbors = Neighbors::from(self.neighbors);
+        let clip = if self.clip_by_layer {
+            Clip::by_layer(self.clip_norm, network.groups())?
+        } else {
+            Clip::whole(self.clip_norm)?
+        };
+        let policy = self.noise.policy(sampler)?;
+        let budget = Budget::from_decimal(&text(&self.epsilon), &text(&self.delta))?;
+        let noise = policy.noise_multiplier(0).context("the schedule has no noise for the first epoch")?;
+        let one = sampler.round(noise)?.cost().clone();
+        let is_full = matches!(sampler.batching(), Batching::Full);
+        let kind = self.filter.unwrap_or(match (&self.individual, sampler.batching()) {
+            (Some(_), Batching::Poisson { .. }) => FilterWord::FixedOrder,
+            (_, Batching::Full) => FilterWord::Gdp,
+            (_, Batching::Shuffled { .. }) => FilterWord::Zcdp,
+            (_, Batching::Poisson { .. } | Batching::BallsAndBins { .. }) => FilterWord::Mixture,
+        });
+        anyhow::ensure!(
+            kind != FilterWord::Gdp || is_full,
+            "filter gdp takes full batches: sampled noise has no proved mu"
+        );
+        let order = self.individual.and_then(|individual| individual.order);
+        anyhow::ensure!(
+            order.is_none() || kind == FilterWord::FixedOrder,
+            "individual.order goes with poisson batches and filter fixed-order"
+        );
+        let fixed = || -> anyhow::Result<FixedOrder> {
+            // About the order at which (ε, δ) is converted best.
+            let order = order.unwrap_or_else(|| {
+                let log = -paygo_numeric::elementary::ln(budget.delta().get().max(1e-300));
+                (1.0 + 2.0 * log / budget.epsilon().get().max(1e-3)).clamp(2.0, 1e4)
+            });
+            Ok(FixedOrder::new(Order::new(order)?, budget)?)
+        };
+        let rule: AnyRule = match kind {
+            FilterWord::Gdp => Gdp::new(budget)?.into(),
+            FilterWord::Zcdp => Zcdp::new(budget)?.into(),
+            FilterWord::FixedOrder => fixed()?.into(),
+            FilterWord::Mixture => {
+                // As many rounds as an even mixture would admit: the plan that the weights are best at.
+                let even = Filter::new(Mixture::new(budget)?, neighbors);
+                let count = even.room_for(&even.price(&one)?, 10_000_000).max(1);
+                Mixture::for_plan(budget, &one.repeat(count)?)?.into()
+            }
+        };
+        let allowance = match (self.individual, &rule) {
+            (None, _) => None,
+            (Some(_), AnyRule::Gdp(rule)) => {
+                // ROUNDING: down, so that its square is within the limit.
+                let mu = paygo_numeric::rounding::sqrt_down(rule.limit().to_f64_down());
+                Some(Allowance::Gdp { mu: mu * (1.0 - 1e-12) })
+            }
+            (Some(_), AnyRule::Zcdp(rule)) => Some(Allowance::Zcdp { rho: rule.limit().to_f64_down() }),
+            (Some(_), AnyRule::FixedOrder(rule)) => {
+                Some(Allowance::Renyi { order: rule.order().get(), limit: rule.limit().to_f64_down() })
+            }
+            (Some(_), AnyRule::Mixture(_) | AnyRule::Union(_) | AnyRule::Pure(_) | AnyRule::Approximate(_)) => {
+                anyhow::bail!("a budget for each example goes with filter gdp, zcdp or fixed-order")
+            }
+        };
+        let filter = Filter::new(rule, neighbors);
+        let rounds = filter.room_for(&filter.price(&one)?, 10_000_000).max(1);
+        Ok(Checked { clip, policy, filter, plan: one.repeat(rounds)?, allowance })
+    }
+}
+
+/// A number as it was written.
+pub(super) fn text(number: &Number) -> String {
+    match number {
+        Number::Integer(n) => n.to_string(),
+        Number::Float(x) => x.to_string(),
+        Number::Decimal(text) => text.clone(),
+    }
+}
+
+impl Noise {
+    fn policy(&self, sampler: &Sampler) -> anyhow::Result<Policy> {
+        let noise = |multiplier: f64| NoiseMultiplier::new(multiplier);
+        let schedule = |schedule: Schedule| schedule.checked().map(Policy::Schedule);
+        Ok(match *self {
+            Self::Uniform { noise_multiplier } => schedule(Schedule::Uniform { initial: noise(noise_multiplier)? })?,
+            Self::Time { noise_multiplier, rate } => {
+                schedule(Schedule::Time { initial: noise(noise_multiplier)?, rate })?
+            }
+            Self::Exponential { noise_multiplier, rate } => {
+                schedule(Schedule::Exponential { initial: noise(noise_multiplier)?, rate })?
+            }
+            Self::Step { noise_multiplier, rate, period } => {
+                schedule(Schedule::Step { initial: noise(noise_multiplier)?, rate, period })?
+            }
+            Self::Polynomial { noise_multiplier, rate, last, period } => {
+                let (initial, last) = (noise(noise_multiplier)?, noise(last)?);
+                schedule(Schedule::Polynomial { initial, rate, last, period })?
+            }
+            Self::Validation { noise_multiplier, rate, threshold, period, window } => {
+                Policy::Validation(ValidationDecay::new(noise(noise_multiplier)?, rate, threshold, period, window)?)
+            }
+            Self::Adaptive { noise_multiplier, step, reserve, progress } => {
+                Policy::Adaptive(Adaptive::new(progress, noise(noise_multiplier)?, Lever::Noise { step }, reserve)?)
+            }
+            Self::AdaptiveBatch { noise_multiplier, step, least, reserve, progress } => {
+                let Batching::Poisson { sampling_probability } = sampler.batching() else {
+                    anyhow::bail!("noise.adaptive_batch goes with poisson batches")
+                };
+                let lever = Lever::Batch { sampling_probability, step, least };
+                Policy::Adaptive(Adaptive::new(progress, noise(noise_multiplier)?, lever, reserve)?)
+            }
+            Self::FineTune { noise_multiplier, step, least, progress } => {
+                Policy::FineTune(FineTune::new(progress, noise(noise_multiplier)?, step, noise(least)?)?)
+            }
+        })
+    }
+}

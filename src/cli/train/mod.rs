@@ -1,0 +1,389 @@
+//! `paygo train`: private training that cannot overspend.
+
+mod config;
+mod report;
+
+use super::output::{print, print_json, shown_up};
+use anyhow::Context;
+use clap::Args;
+use config::{Checked, Config, no_policy};
+use indicatif::{ProgressBar, ProgressStyle};
+use paygo_accounting::filter::{AnyRule, Rule as _};
+use paygo_accounting::guarantee::Guarantee;
+use paygo_accounting::odometer::{Odometer, VilleMixture};
+use paygo_accounting::params::Delta;
+use paygo_accounting::prior::Prior;
+use paygo_noise::Source;
+use paygo_training::batching::Sampler;
+use paygo_training::checkpoint::{Folder, export, import};
+use paygo_training::data::{Public, sets::Split};
+use paygo_training::gate::{FilterGate, Gate};
+use paygo_training::model::{Model as _, Network};
+use paygo_training::personal::Spending;
+use paygo_training::run::{Ending, Plan, Privacy, Run, Step, evaluate};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+#[derive(Args)]
+#[command(
+    after_help = "Every step is charged to a filter before its noise is drawn; when the budget does not cover another, training ends. The\nfolder --out gets the model (model.safetensors), metrics (metrics.jsonl), a page with curves (report.html) and a checkpoint,\nfrom which --resume goes on after a crash or Ctrl-C, with every step charged whose noise may have been drawn.\nExit 0: trained, 2: something was wrong.\n\nExamples:\n  paygo train examples/demo.toml\n  paygo train examples/mnist.toml --data DIR --out runs/mnist\n  paygo train --resume runs/mnist\ndocs/training.md has every word of the file."
+)]
+pub(crate) struct Arguments {
+    /// What to train, on what, and within which budget
+    #[arg(value_name = "CONFIG.toml", required_unless_present = "resume", conflicts_with = "resume")]
+    config: Option<PathBuf>,
+    /// Go on with the run in this folder
+    #[arg(long, value_name = "DIR")]
+    resume: Option<PathBuf>,
+    /// Where public data sets are
+    #[arg(long, value_name = "DIR", env = "PAYGO_DATA")]
+    data: Option<PathBuf>,
+    /// Where the model, the metrics, the report and the checkpoint go; it is made
+    #[arg(long, value_name = "DIR", default_value = "trained", conflicts_with = "resume")]
+    out: PathBuf,
+    /// Seconds between two checkpoints
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    checkpoint_every: u64,
+    /// NOT PRIVATE: the same noise every time; whoever knows the seed can take it off. For tests
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// NOT PRIVATE: show losses and what each example has spent. For research on public data
+    #[arg(long)]
+    reveal_secrets: bool,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One line of metrics.
+#[derive(Clone, Debug, Default)]
+struct Metrics {
+    epoch: u64,
+    steps: u64,
+    noise_multiplier: f64,
+    batch: usize,
+    epsilon: Option<f64>,
+    public_accuracy: Option<f64>,
+    public_loss: Option<f64>,
+    secret_loss: Option<f64>,
+    samples_per_second: f64,
+}
+
+impl Metrics {
+    fn json(&self) -> Value {
+        let mut value = json!({
+            "epoch": self.epoch, "steps": self.steps, "noise_multiplier": self.noise_multiplier, "batch": self.batch,
+            "samples_per_second": self.samples_per_second.round(),
+        });
+        let more = [
+            ("epsilon", self.epsilon),
+            ("public_accuracy", self.public_accuracy),
+            ("public_loss", self.public_loss),
+            ("SECRET_training_loss", self.secret_loss),
+        ];
+        for (name, number) in more {
+            if let Some(number) = number {
+                value[name] = super::output::json_number(number);
+            }
+        }
+        value
+    }
+}
+
+/// What is to be done.
+struct Job {
+    config: Config,
+    /// Its text, to be stored with the checkpoint; with the place of the file, for what it names.
+    text: String,
+    beside: PathBuf,
+    split: Split,
+    network: Network,
+}
+
+impl Job {
+    fn new(text: String, beside: PathBuf, data: Option<&Path>) -> anyhow::Result<Self> {
+        let config = Config::parse(&text)?;
+        let split = config.data.load(data, &beside)?;
+        let network = config.model.network(&split.train)?;
+        Ok(Self { config, text, beside, split, network })
+    }
+
+    fn stored(&self) -> String {
+        format!("{}\n{}", self.beside.display(), self.text)
+    }
+}
+
+type SharedGate = Arc<Mutex<FilterGate<AnyRule>>>;
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let (job, mut folder, interrupted) = match (&arguments.config, &arguments.resume) {
+        (Some(path), _) => {
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let beside = std::path::absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
+            let job = Job::new(text, beside, arguments.data.as_deref()).with_context(|| path.display().to_string())?;
+            let folder = Folder::create(&arguments.out, &job.stored())?;
+            (job, folder, None)
+        }
+        (None, Some(path)) => {
+            let (folder, interrupted) = Folder::open(path)?;
+            let (beside, text) = interrupted.config.split_once('\n').context("the checkpoint names no config")?;
+            let job = Job::new(text.to_owned(), beside.into(), arguments.data.as_deref())?;
+            (job, folder, Some(interrupted))
+        }
+        (None, None) => anyhow::bail!("give CONFIG.toml, or --resume DIR"),
+    };
+    if arguments.seed.is_some() {
+        eprintln!("NOT PRIVATE: with --seed the noise can be repeated, and taken off, by whoever knows the seed");
+    }
+    if arguments.reveal_secrets {
+        eprintln!("NOT PRIVATE: with --reveal-secrets this shows what depends on the examples");
+    }
+    let public = Public::declare(job.split.test.clone());
+    let public = (job.config.data.public_test && !job.split.test.is_empty()).then_some(&public);
+    let (neighbors, public_size) = job.config.size(&job.split.train)?;
+    let sampler = Sampler::new(job.config.batches, neighbors, public_size, job.split.train.len())?;
+    let checked = job.config.privacy.as_ref().map(|privacy| privacy.check(&sampler, &job.network)).transpose()?;
+    let gate: Option<SharedGate> =
+        checked.as_ref().map(|checked| Arc::new(Mutex::new(FilterGate::new(checked.filter.clone()))));
+    let mut training = prepare(arguments, &job, public, sampler, public_size, checked, gate.as_ref(), &folder)?;
+    if let Some(path) = &job.config.start_from {
+        let at = if path.is_absolute() { path.clone() } else { job.beside.join(path) };
+        let bytes = std::fs::read(&at).with_context(|| at.display().to_string())?;
+        let parameters = import(&job.network, &bytes).map_err(|error| anyhow::anyhow!("{}: {error}", at.display()))?;
+        training.start_from(parameters)?;
+    }
+    if let Some(interrupted) = interrupted {
+        let lost: u64 = interrupted.lost.iter().map(|(_, count)| count).sum();
+        training.resume(interrupted.state, &interrupted.lost)?;
+        if lost > 0 {
+            eprintln!("{lost} rounds may have been drawn after the last checkpoint: they are charged");
+        }
+    }
+    folder.save(&training.state())?;
+    let (ending, metrics) = train(arguments, &job, &mut training, public, &mut folder)?;
+    folder.save(&training.state())?;
+    finish(arguments, &job, &mut training, gate.as_ref(), &folder, &ending, &metrics)
+}
+
+#[expect(clippy::too_many_arguments, reason = "everything that a run is made of")]
+fn prepare<'a>(
+    arguments: &Arguments,
+    job: &'a Job,
+    public: Option<&'a Public>,
+    sampler: Sampler,
+    public_size: u64,
+    checked: Option<Checked>,
+    gate: Option<&SharedGate>,
+    folder: &Folder,
+) -> anyhow::Result<Run<'a, Network>> {
+    let source = match arguments.seed {
+        Some(seed) => Source::insecure_from_seed(seed),
+        None => Source::from_operating_system()?,
+    };
+    let odometer = match (&checked, &job.config.privacy) {
+        (Some(checked), Some(privacy)) => {
+            let delta = Delta::new(privacy.delta.down("delta")?)?;
+            let boundary = VilleMixture::new(delta, Prior::for_plan(&checked.plan, delta))?;
+            Some(Odometer::new(boundary, checked.filter.neighbors()))
+        }
+        (_, _) => None,
+    };
+    let (policy, privacy) = match checked {
+        None => (no_policy()?, Privacy::None),
+        Some(checked) => match checked.allowance {
+            None => (checked.policy, Privacy::Clipped(checked.clip)),
+            Some(allowance) => {
+                let spending = Spending::new(allowance, job.split.train.len());
+                (checked.policy, Privacy::Personal(checked.clip, spending))
+            }
+        },
+    };
+    let plan = Plan {
+        model: &job.network,
+        examples: &job.split.train,
+        public,
+        sampler,
+        privacy,
+        policy,
+        optimizer: job.config.optimizer(job.network.parameters())?,
+        stop: job.config.stop(),
+    };
+    let gate = gate.map(|gate| Box::new(Arc::clone(gate)) as Box<dyn Gate>);
+    Ok(Run::new(plan, public_size, gate, odometer, folder.journal(), source)?)
+}
+
+/// To the end, with a bar, metrics and checkpoints.
+fn train(
+    arguments: &Arguments,
+    job: &Job,
+    training: &mut Run<'_, Network>,
+    public: Option<&Public>,
+    folder: &mut Folder,
+) -> anyhow::Result<(Ending, Vec<Metrics>)> {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    // A second Ctrl-C is not waited for.
+    ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    })?;
+    let bar = bar(job)?;
+    let path = folder.path().join("metrics.jsonl");
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
+    let mut all = Vec::new();
+    let (mut saved, mut since, mut samples) = (Instant::now(), Instant::now(), 0);
+    let (mut loss, mut count, mut last) = (0.0, 0, (0.0, 0));
+    let mut written = training.position();
+    let ending = loop {
+        let before = training.position().epoch;
+        let ending = training.advance(&mut |step: &Step| {
+            last = (step.noise_multiplier, step.expected);
+            samples += step.expected;
+            let found = step.findings.expose();
+            (loss, count) = (loss + found.loss, count + found.count);
+            bar.inc(1);
+            if STOP.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        if training.position().epoch > before || ending.is_some() {
+            let found = public.map(|public| evaluate(&job.network, training.parameters(), public.examples()).expose());
+            #[expect(clippy::cast_precision_loss, reason = "numbers of examples")]
+            let metrics = Metrics {
+                epoch: training.position().epoch,
+                steps: training.position().steps,
+                noise_multiplier: last.0,
+                batch: last.1,
+                epsilon: training.epsilon().map(|epsilon| epsilon.get()),
+                public_accuracy: found.map(|found| found.correct as f64 / found.count.max(1) as f64),
+                public_loss: found.map(|found| found.loss / found.count.max(1) as f64),
+                secret_loss: arguments
+                    .reveal_secrets
+                    .then(|| loss / f64::from(u32::try_from(count.max(1)).unwrap_or(u32::MAX))),
+                samples_per_second: samples as f64 / since.elapsed().as_secs_f64().max(1e-9),
+            };
+            bar.set_message(describe(&metrics));
+            if training.position() != written {
+                writeln!(file, "{}", metrics.json())?;
+                all.push(metrics);
+                written = training.position();
+            }
+            (since, samples, loss, count) = (Instant::now(), 0, 0.0, 0);
+        }
+        if saved.elapsed() >= Duration::from_secs(arguments.checkpoint_every) {
+            folder.save(&training.state())?;
+            saved = Instant::now();
+        }
+        if let Some(ending) = ending {
+            break ending;
+        }
+    };
+    bar.finish_and_clear();
+    Ok((ending, all))
+}
+
+fn bar(job: &Job) -> anyhow::Result<ProgressBar> {
+    let stop = job.config.stop();
+    let bar = match stop.steps {
+        Some(steps) => ProgressBar::new(steps),
+        None => ProgressBar::no_length(),
+    };
+    bar.set_style(ProgressStyle::with_template("{spinner} step {pos} {msg} [{elapsed}]")?);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    Ok(bar)
+}
+
+/// `epoch 3, epsilon 0.81, noise 1.6, accuracy 0.912, 51234 samples/s`
+fn describe(metrics: &Metrics) -> String {
+    let mut text = format!("epoch {}", metrics.epoch);
+    if let Some(epsilon) = metrics.epsilon {
+        text += &format!(", epsilon {}", shown_up(epsilon));
+    }
+    if metrics.noise_multiplier > 0.0 {
+        text += &format!(", noise {:.4}", metrics.noise_multiplier);
+    }
+    if let (Some(accuracy), Some(loss)) = (metrics.public_accuracy, metrics.public_loss) {
+        text += &format!(", public accuracy {accuracy:.4}, loss {loss:.4}");
+    }
+    if let Some(loss) = metrics.secret_loss {
+        text += &format!(", SECRET training loss {loss:.4}");
+    }
+    text + &format!(", {:.0} samples/s", metrics.samples_per_second)
+}
+
+/// Writes the model and the report, and says what came out.
+fn finish(
+    arguments: &Arguments,
+    job: &Job,
+    training: &mut Run<'_, Network>,
+    gate: Option<&SharedGate>,
+    folder: &Folder,
+    ending: &Ending,
+    metrics: &[Metrics],
+) -> anyhow::Result<ExitCode> {
+    let guarantee = match (gate, &job.config.privacy) {
+        (Some(gate), Some(privacy)) => {
+            let delta = Delta::new(privacy.delta.up("delta")?)?;
+            let gate = gate.lock().unwrap_or_else(PoisonError::into_inner);
+            Some((gate.filter().guarantee(delta, &privacy.privacy_unit), gate.filter().rule().word()))
+        }
+        (_, _) => None,
+    };
+    let promise = promise(arguments, guarantee.as_ref());
+    let epsilon = training.epsilon().map(|epsilon| epsilon.get());
+    let notes = HashMap::from([("paygo".to_owned(), promise.clone()), ("config".to_owned(), job.text.clone())]);
+    let model = export(&job.network, training.parameters(), notes).map_err(|error| anyhow::anyhow!(error))?;
+    folder.replace("model.safetensors", &model)?;
+    let why = describe_ending(ending);
+    let spending = training.spending().filter(|_| arguments.reveal_secrets).map(Spending::shares);
+    let page = report::page(job, &promise, &why, epsilon, metrics, spending)?;
+    folder.replace("report.html", page.html().as_bytes())?;
+    let last = metrics.last().cloned().unwrap_or_default();
+    let at = folder.path().display();
+    if arguments.json {
+        print_json(&json!({
+            "ending": why, "promise": promise, "last": last.json(), "steps": training.position().steps,
+            "odometer": epsilon.map(super::output::json_number), "folder": at.to_string(),
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&format!("{why} after {} epochs, {} steps", training.position().epoch, training.position().steps))?;
+    if let Some(accuracy) = last.public_accuracy {
+        print(&format!("accuracy {accuracy:.4} on the public test examples"))?;
+    }
+    if let (Some(epsilon), Some((guarantee, _))) = (epsilon, &guarantee) {
+        // Beyond the promise the odometer has nothing to add.
+        let spent = if epsilon < guarantee.epsilon.get() { shown_up(epsilon) } else { "all of it".to_owned() };
+        print(&format!("spent of epsilon {}: {spent} (odometer)", shown_up(guarantee.epsilon.get())))?;
+    }
+    print(&format!("promise: {promise}"))?;
+    print(&format!("model: {at}/model.safetensors, metrics: {at}/metrics.jsonl, report: {at}/report.html"))?;
+    if matches!(ending, Ending::Interrupted) {
+        print(&format!("go on with: paygo train --resume {at}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn promise(arguments: &Arguments, guarantee: Option<&(Guarantee, &'static str)>) -> String {
+    match (guarantee, arguments.seed, arguments.reveal_secrets) {
+        (None, _, _) => "NOT PRIVATE: no [privacy] in the config".to_owned(),
+        (Some(_), Some(_), _) => "NOT PRIVATE: the noise was made with --seed".to_owned(),
+        (Some(_), None, true) => "NOT PRIVATE: secrets were shown with --reveal-secrets".to_owned(),
+        (Some((guarantee, filter)), None, false) => format!("{guarantee}, kept by the {filter} filter"),
+    }
+}
+
+fn describe_ending(ending: &Ending) -> String {
+    match ending {
+        Ending::Refused(_) => "stopped: the budget does not cover another round,".to_owned(),
+        Ending::Done => "done".to_owned(),
+        Ending::ScheduleEnded => "stopped: the schedule has no noise for another epoch,".to_owned(),
+        Ending::Target { count } => format!("target reached: {count:.0} examples correct by a noisy count,"),
+        Ending::Interrupted => "interrupted".to_owned(),
+    }
+}

@@ -1,0 +1,81 @@
+//! The page that a run leaves behind.
+
+use super::{Job, Metrics};
+use crate::cli::output::shown_up;
+use paygo_accounting::individual::FULL;
+use paygo_accounting::secret::Secret;
+use paygo_report::{Block, LineChart, Page, Series, Table};
+
+pub(super) fn page(
+    job: &Job,
+    promise: &str,
+    ending: &str,
+    epsilon: Option<f64>,
+    metrics: &[Metrics],
+    spending: Option<Secret<&[u32]>>,
+) -> anyhow::Result<Page> {
+    let last = metrics.last().cloned().unwrap_or_default();
+    let mut numbers = vec![("steps".to_owned(), last.steps.to_string(), format!("{} epochs", last.epoch))];
+    if let Some(accuracy) = last.public_accuracy {
+        numbers.push(("accuracy".into(), format!("{accuracy:.4}"), "on public test examples".into()));
+    }
+    if let Some(epsilon) = epsilon {
+        numbers.push(("epsilon spent".into(), shown_up(epsilon), "by the odometer: holds at every moment".into()));
+    }
+    let mut blocks = vec![
+        Block::Text(format!("{ending} {} epochs, {} steps.", last.epoch, last.steps)),
+        Block::Numbers(numbers),
+        Block::Heading("What is promised".into()),
+        Block::Text(promise.to_owned()),
+        Block::Text(
+            "The promise is the filter's: it holds whatever the policy decided on the way. The odometer says how much of it has been \
+             spent so far, soundly at every moment."
+                .into(),
+        ),
+        Block::Heading("How it went".into()),
+    ];
+    type Value = fn(&Metrics) -> Option<f64>;
+    let curves: [(&str, &str, Value); 5] = [
+        ("accuracy on public test examples", "accuracy", |m| m.public_accuracy),
+        ("loss on public test examples", "loss", |m| m.public_loss),
+        ("privacy spent (odometer)", "epsilon", |m| m.epsilon),
+        ("noise multiplier", "noise", |m| (m.noise_multiplier > 0.0).then_some(m.noise_multiplier)),
+        #[expect(clippy::cast_precision_loss, reason = "a batch")]
+        ("expected batch", "examples", |m| Some(m.batch as f64)),
+    ];
+    for (title, y_label, value) in curves {
+        #[expect(clippy::cast_precision_loss, reason = "epochs")]
+        let points: Vec<_> = metrics.iter().filter_map(|m| Some((m.epoch as f64, value(m)?))).collect();
+        if points.len() < 2 {
+            continue;
+        }
+        let chart = LineChart {
+            title: title.into(),
+            x_label: "epoch".into(),
+            y_label: y_label.into(),
+            series: vec![Series { name: y_label.into(), points, dashed: false }],
+            y_limit: f64::INFINITY,
+        };
+        blocks.push(Block::Figure { svg: chart.svg()?, caption: title.into() });
+    }
+    if let Some(spending) = spending {
+        blocks.push(Block::Heading("SECRET: what each example has spent".into()));
+        blocks.push(Block::Table(histogram(spending.expose())));
+    }
+    blocks.push(Block::Heading("What was asked for".into()));
+    let rows = job.text.lines().map(|line| vec![line.to_owned()]).collect();
+    blocks.push(Block::Table(Table { header: vec!["config".into()], rows }));
+    Ok(Page { title: "Private training".into(), blocks })
+}
+
+/// Examples by tenths of a budget.
+fn histogram(shares: &[u32]) -> Table {
+    let mut counts = [0u64; 11];
+    for &share in shares {
+        counts[(u64::from(share) * 10 / u64::from(FULL)).min(10) as usize] += 1;
+    }
+    let name =
+        |tenth: usize| if tenth == 10 { "all".to_owned() } else { format!("{}-{} %", tenth * 10, tenth * 10 + 10) };
+    let rows = counts.iter().enumerate().map(|(tenth, count)| vec![name(tenth), count.to_string()]).collect();
+    Table { header: vec!["of its budget".into(), "examples".into()], rows }
+}
