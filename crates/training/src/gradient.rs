@@ -5,8 +5,9 @@
 //! ([`Summer::l2_sensitivity`]):
 //! - What an example contributes depends on that example and the parameters alone, bit for bit ([`crate::model::Model`]; the rows of a
 //!   matrix product do not know each other).
-//! - Examples are added up in *chains*. An example's chain depends on its own position and on public numbers, so taking one away
-//!   changes one chain. Adding up L vectors of norm C in single precision is off by at most `L²/2·u·C`, once for each neighbor.
+//! - Examples are added up in *chains*. An example comes to a chain by a coin of its own, tossed once for the whole run; so whatever
+//!   the coins of the others are, they are as likely without it, and taking it away changes one chain. (Positions would not do: where a
+//!   row is taken out of a file, all that follow move up.) Adding up L vectors of norm C in single precision is off by at most `L²/2·u·C`, once for each neighbor.
 //! - Chains are added up in double precision: what is lost there is less than 10⁻⁶ of C for a billion examples.
 //! - Norms are taken larger than computed by [`NORM_MARGIN`], more than the error of computing them.
 
@@ -15,6 +16,7 @@ use crate::model::{Chunk, Findings, MissingGradient, Model, Target};
 use crate::vector::vectorized;
 use paygo_accounting::params::OutOfDomain;
 use paygo_accounting::secret::Secret;
+use paygo_noise::{Source, coin};
 use paygo_numeric::rounding::{add_up, mul_up, sqrt_up};
 use rayon::prelude::*;
 
@@ -185,8 +187,10 @@ pub struct Summer<'a, M: ?Sized> {
     examples: &'a Examples,
     /// The longest chain.
     longest: usize,
-    /// How many positions belong to a chain.
-    width: usize,
+    /// The chain of each example.
+    chain_of: Vec<u32>,
+    /// How many chains there are.
+    chains: usize,
     /// How many examples are worked on at a time.
     rows: usize,
     workspaces: Vec<Workspace>,
@@ -210,12 +214,11 @@ pub struct BatchFindings {
 }
 
 impl<'a, M: Model + ?Sized> Summer<'a, M> {
-    /// For batches of about `expected` examples out of `public_size`: public numbers, which say where chains begin.
+    /// For batches of about `expected` examples, a public number. Tosses each example's coin.
     #[must_use]
-    pub fn new(model: &'a M, examples: &'a Examples, public_size: usize, expected: usize) -> Self {
+    pub fn new(model: &'a M, examples: &'a Examples, expected: usize, source: &mut Source) -> Self {
         // As many chains for every thread.
         let chains = expected.div_ceil(chain_length(model.parameters())).next_multiple_of(rayon::current_num_threads());
-        let width = public_size.div_ceil(chains).max(1);
         // So long that a sampled chain is practically never longer: twelve deviations.
         let mean = expected.div_ceil(chains);
         let longest = mean + 12 * mean.isqrt() + 12;
@@ -226,7 +229,8 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             model,
             examples,
             longest,
-            width,
+            chain_of: coins(examples.len(), chains, source),
+            chains,
             rows,
             workspaces: (0..waves(model.parameters())).map(|_| Workspace::new()).collect(),
             total: vec![0.0; model.parameters()],
@@ -245,14 +249,24 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         batch: &[u32],
         scaling: Scaling<'_>,
     ) -> Result<Secret<BatchFindings>, MissingGradient> {
-        let (width, longest) = (self.width, self.longest);
-        let mut rest = match scaling {
-            Scaling::None => Part::None,
-            Scaling::Clip(clip) => Part::Clip(clip),
-            Scaling::Personal(personal) => Part::Personal(personal),
+        let order = self.order(batch);
+        let positions: Vec<u32> = order.iter().map(|&at| batch[at as usize]).collect();
+        // Accounts in the order of the chains, and back again at the end.
+        let mut moved = Vec::new();
+        let mut sampled = Vec::new();
+        let (mut rest, back) = match scaling {
+            Scaling::None => (Part::None, None),
+            Scaling::Clip(clip) => (Part::Clip(clip), None),
+            Scaling::Personal(personal) => {
+                moved.extend(order.iter().map(|&at| personal.spent[at as usize]));
+                sampled.extend(order.iter().map(|&at| personal.sampled.is_none_or(|sampled| sampled[at as usize])));
+                let part = Personal { spent: &mut moved, charge: personal.charge, sampled: Some(&sampled) };
+                (Part::Personal(part), Some(personal.spent))
+            }
         };
-        let mut chains: Vec<(&[u32], Part<'_>)> = batch
-            .chunk_by(|&a, &b| a as usize / width == b as usize / width)
+        let longest = self.longest;
+        let mut chains: Vec<(&[u32], Part<'_>)> = positions
+            .chunk_by(|&a, &b| self.chain_of[a as usize] == self.chain_of[b as usize])
             .flat_map(|chain| chain.chunks(longest))
             .map(|chain| (chain, rest.take(chain.len())))
             .collect();
@@ -270,7 +284,28 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             found.loss += workspaces.iter().map(|workspace| workspace.loss).sum::<f64>();
             found.correct += workspaces.iter().map(|workspace| workspace.correct).sum::<usize>();
         }
+        if let Some(spent) = back {
+            order.iter().zip(moved).for_each(|(&at, share)| spent[at as usize] = share);
+        }
         Ok(Secret::new(found))
+    }
+
+    /// The places of a batch, chain by chain; within a chain in the order of the batch.
+    fn order(&self, batch: &[u32]) -> Vec<u32> {
+        let mut starts = vec![0u32; self.chains + 1];
+        for &index in batch {
+            starts[self.chain_of[index as usize] as usize + 1] += 1;
+        }
+        for chain in 0..self.chains {
+            starts[chain + 1] += starts[chain];
+        }
+        let mut order = vec![0; batch.len()];
+        for (at, &index) in (0..).zip(batch) {
+            let next = &mut starts[self.chain_of[index as usize] as usize];
+            order[*next as usize] = at;
+            *next += 1;
+        }
+        order
     }
 
     /// What single precision can add to what one example does to the sum, relative to the clip norm.
@@ -323,6 +358,12 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         }
         Secret::new(&self.total)
     }
+}
+
+/// A uniform number below `chains` for each example.
+fn coins(examples: usize, chains: usize, source: &mut Source) -> Vec<u32> {
+    let chain = |source: &mut Source| coin::below(chains as u128, source);
+    (0..examples).map(|_| u32::try_from(chain(source)).unwrap_or(u32::MAX)).collect()
 }
 
 /// Adds the sums of chains, in order, to a block of the total; or to nothing.

@@ -307,7 +307,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             return Err(TrainError::Needs { what: "a policy that moves the batch", needs: "poisson batches" });
         }
         let mut parameters = start(model, &mut source);
-        let summer = Summer::new(model, examples, size(public_size), plan.sampler.expected());
+        let summer = Summer::new(model, examples, plan.sampler.expected(), &mut source);
         let run = Self {
             summer,
             gate,
@@ -432,7 +432,8 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         if let Some(batching) = self.plan.policy.batching().filter(|&batching| batching != self.plan.sampler.batching())
         {
             self.plan.sampler = self.plan.sampler.with(batching)?;
-            self.summer = self.fresh_summer();
+            let expected = self.plan.sampler.expected();
+            self.summer = Summer::new(self.plan.model, self.plan.examples, expected, &mut self.source);
         }
         let round = self.plan.sampler.round(noise_multiplier)?;
         let entry = Entry::Round { noise_multiplier: noise_multiplier.get(), batching: self.plan.sampler.batching() };
@@ -470,10 +471,6 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         self.position.rounds = 0;
         self.position.epoch += 1;
         self.after_epoch()
-    }
-
-    fn fresh_summer(&self) -> Summer<'a, M> {
-        Summer::new(self.plan.model, self.plan.examples, size(self.public_size), self.plan.sampler.expected())
     }
 
     /// Asks the gate; if it admits, the odometer and the journal know before anybody draws.
@@ -719,10 +716,6 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         }
         Ok(())
     }
-}
-
-fn size(public_size: u64) -> usize {
-    usize::try_from(public_size).unwrap_or(usize::MAX)
 }
 
 /// Parameters to start from.
