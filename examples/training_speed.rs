@@ -1,6 +1,7 @@
 //! How many examples a second are trained on, privately and not, for four workloads: one JSON line each.
 //!
 //! `cargo run --release --example training_speed [WORKLOAD [THREADS]]`; `bench/training.py` runs it beside the peers.
+#![expect(clippy::print_stdout, reason = "an example prints")]
 
 use paygo::accounting::filter::{Filter, Zcdp};
 use paygo::accounting::params::{Neighbors, NoiseMultiplier};

@@ -38,14 +38,9 @@ impl Source {
 
     /// Many times 64 random bits.
     pub fn fill(&mut self, words: &mut [u64]) {
-        let mut bytes = [0u8; 2048];
-        for words in words.chunks_mut(bytes.len() / 8) {
-            let bytes = &mut bytes[..8 * words.len()];
-            self.0.fill_bytes(bytes);
-            for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
-                *word = u64::from_le_bytes(*bytes);
-            }
-        }
+        self.0.fill_bytes(bytemuck::must_cast_slice_mut(words));
+        // The same on every machine.
+        words.iter_mut().for_each(|word| *word = u64::from_le(*word));
     }
 
     /// A source of its own, seeded with 256 bits of this one: so that threads can draw at once.

@@ -332,10 +332,12 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             return;
         }
         let (workspaces, first) = (&self.workspaces[..self.pending], self.first);
-        self.total
-            .par_chunks_mut(BLOCK)
-            .enumerate()
-            .for_each(|(block, total)| add_chains(workspaces, first, block, total));
+        self.total.par_chunks_mut(BLOCK).enumerate().for_each(|(block, total)| {
+            if first {
+                total.fill(0.0);
+            }
+            add_chains(workspaces, block, total);
+        });
         (self.first, self.pending) = (false, 0);
     }
 
@@ -343,8 +345,8 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
     pub(crate) fn blocks(&self) -> impl IndexedParallelIterator<Item = Vec<f64>> + '_ {
         let (workspaces, first) = (&self.workspaces[..self.pending], self.first);
         self.total.par_chunks(BLOCK).enumerate().map(move |(block, total)| {
-            let mut sum = total.to_vec();
-            add_chains(workspaces, first, block, &mut sum);
+            let mut sum = if first { vec![0.0; total.len()] } else { total.to_vec() };
+            add_chains(workspaces, block, &mut sum);
             sum
         })
     }
@@ -366,11 +368,8 @@ fn coins(examples: usize, chains: usize, source: &mut Source) -> Vec<u32> {
     (0..examples).map(|_| u32::try_from(chain(source)).unwrap_or(u32::MAX)).collect()
 }
 
-/// Adds the sums of chains, in order, to a block of the total; or to nothing.
-fn add_chains(workspaces: &[Workspace], first: bool, block: usize, total: &mut [f64]) {
-    if first {
-        total.fill(0.0);
-    }
+/// Adds the sums of chains, in order, to a block of the total.
+fn add_chains(workspaces: &[Workspace], block: usize, total: &mut [f64]) {
     vectorized(
         #[inline(always)]
         || {
@@ -384,7 +383,7 @@ fn add_chains(workspaces: &[Workspace], first: bool, block: usize, total: &mut [
 }
 
 /// Numbers that are worked on at a time where a long vector is split among threads.
-pub(crate) const BLOCK: usize = 1 << 14;
+pub(crate) const BLOCK: usize = 1 << 12;
 
 /// About how many numbers a chunk of examples may keep.
 const CHUNK_NUMBERS: usize = 1 << 21;

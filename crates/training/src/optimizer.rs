@@ -1,7 +1,7 @@
 //! From noisy gradients to parameters. All of it is post-processing.
 
-use crate::vector::vectorized;
 use paygo_accounting::params::OutOfDomain;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// How parameters move.
@@ -114,6 +114,9 @@ impl Rate {
     }
 }
 
+/// Numbers that a thread moves at a time.
+const BLOCK: usize = 1 << 14;
+
 /// A method, its rate and what it remembers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optimizer {
@@ -159,27 +162,21 @@ impl Optimizer {
         match self.method {
             Method::Sgd { momentum } if momentum > 0.0 => {
                 let (momentum, rate) = (momentum as f32, rate as f32);
-                let numbers = parameters.iter_mut().zip(gradient).zip(&mut self.first);
-                vectorized(
-                    #[inline(always)]
-                    || {
-                        for ((parameter, &gradient), movement) in numbers {
-                            *movement = momentum * *movement + gradient;
-                            *parameter -= rate * *movement;
-                        }
-                    },
-                );
+                let blocks = parameters.par_chunks_mut(BLOCK).zip(gradient.par_chunks(BLOCK));
+                blocks.zip(self.first.par_chunks_mut(BLOCK)).for_each(|((parameters, gradient), movements)| {
+                    for ((parameter, &gradient), movement) in parameters.iter_mut().zip(gradient).zip(movements) {
+                        *movement = momentum * *movement + gradient;
+                        *parameter -= rate * *movement;
+                    }
+                });
             }
             Method::Sgd { .. } => {
                 let rate = rate as f32;
-                vectorized(
-                    #[inline(always)]
-                    || {
-                        for (parameter, &gradient) in parameters.iter_mut().zip(gradient) {
-                            *parameter -= rate * gradient;
-                        }
-                    },
-                );
+                parameters.par_chunks_mut(BLOCK).zip(gradient.par_chunks(BLOCK)).for_each(|(parameters, gradient)| {
+                    for (parameter, &gradient) in parameters.iter_mut().zip(gradient) {
+                        *parameter -= rate * gradient;
+                    }
+                });
             }
             Method::Adam { first_decay, second_decay } => {
                 let power = i32::try_from(self.steps).unwrap_or(i32::MAX);
@@ -187,17 +184,16 @@ impl Optimizer {
                 let (a, b) = (1.0 - first_decay.powi(power), 1.0 - second_decay.powi(power));
                 let (rate, spread) = ((rate / a) as f32, (1.0 / b) as f32);
                 let (one, two) = (first_decay as f32, second_decay as f32);
-                let numbers = parameters.iter_mut().zip(gradient).zip(&mut self.first).zip(&mut self.second);
-                vectorized(
-                    #[inline(always)]
-                    || {
-                        for (((parameter, &gradient), mean), square) in numbers {
-                            *mean = one * *mean + (1.0 - one) * gradient;
-                            *square = two * *square + (1.0 - two) * gradient * gradient;
-                            *parameter -= rate * *mean / ((*square * spread).sqrt() + 1e-8);
-                        }
-                    },
-                );
+                let blocks = parameters.par_chunks_mut(BLOCK).zip(gradient.par_chunks(BLOCK));
+                let memory = self.first.par_chunks_mut(BLOCK).zip(self.second.par_chunks_mut(BLOCK));
+                blocks.zip(memory).for_each(|((parameters, gradient), (means, squares))| {
+                    let numbers = parameters.iter_mut().zip(gradient).zip(means.iter_mut().zip(squares));
+                    for ((parameter, &gradient), (mean, square)) in numbers {
+                        *mean = one * *mean + (1.0 - one) * gradient;
+                        *square = two * *square + (1.0 - two) * gradient * gradient;
+                        *parameter -= rate * *mean / ((*square * spread).sqrt() + 1e-8);
+                    }
+                });
             }
         }
     }

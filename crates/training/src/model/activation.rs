@@ -1,6 +1,6 @@
 //! Activations: a function of each number.
 
-use super::layer::{Layer, Pass, Tensor};
+use super::layer::{InPlace, Layer, Pass, Tensor};
 use crate::data::Shape;
 use crate::vector::vectorized;
 use paygo_matrix::Target;
@@ -30,6 +30,45 @@ impl Activation {
     }
 }
 
+impl InPlace for Activation {
+    fn forward(&self, numbers: &mut [f32]) {
+        match self.function {
+            Function::Relu => vectorized(
+                #[inline(always)]
+                || {
+                    for x in numbers {
+                        // Keeps a NaN, which `max` would hide.
+                        *x = if *x < 0.0 { 0.0 } else { *x };
+                    }
+                },
+            ),
+            Function::Tanh => numbers.iter_mut().for_each(|x| *x = x.tanh()),
+        }
+    }
+
+    fn backward(&self, output: &[f32], error: &mut [f32]) {
+        let numbers = error.iter_mut().zip(output);
+        match self.function {
+            Function::Relu => vectorized(
+                #[inline(always)]
+                || {
+                    for (error, &y) in numbers {
+                        *error = if y <= 0.0 { 0.0 } else { *error };
+                    }
+                },
+            ),
+            Function::Tanh => vectorized(
+                #[inline(always)]
+                || {
+                    for (error, &y) in numbers {
+                        *error *= 1.0 - y * y;
+                    }
+                },
+            ),
+        }
+    }
+}
+
 impl Layer for Activation {
     fn output(&self) -> Shape {
         self.shape
@@ -39,49 +78,27 @@ impl Layer for Activation {
         Vec::new()
     }
 
+    fn in_place(&self) -> Option<&dyn InPlace> {
+        Some(self)
+    }
+
+    fn looks_at_its_output(&self) -> bool {
+        true
+    }
+
     fn memory(&self, _rows: usize) -> usize {
         0
     }
 
     fn forward(&self, _rows: usize, _parameters: &[f32], input: &[f32], output: &mut [f32], _memory: &mut [f32]) {
-        match self.function {
-            Function::Relu => vectorized(
-                #[inline(always)]
-                || {
-                    for (y, &x) in output.iter_mut().zip(input) {
-                        // Keeps a NaN, which `max` would hide.
-                        *y = if x < 0.0 { 0.0 } else { x };
-                    }
-                },
-            ),
-            Function::Tanh => {
-                for (y, &x) in output.iter_mut().zip(input) {
-                    *y = x.tanh();
-                }
-            }
-        }
+        output.copy_from_slice(input);
+        InPlace::forward(self, output);
     }
 
     fn backward(&self, _rows: usize, _parameters: &[f32], pass: Pass<'_>, error_of_input: Option<&mut [f32]>) {
-        let Some(target) = error_of_input else { return };
-        let numbers = target.iter_mut().zip(pass.output).zip(&*pass.error);
-        match self.function {
-            Function::Relu => vectorized(
-                #[inline(always)]
-                || {
-                    for ((target, &y), &error) in numbers {
-                        *target = if y <= 0.0 { 0.0 } else { error };
-                    }
-                },
-            ),
-            Function::Tanh => vectorized(
-                #[inline(always)]
-                || {
-                    for ((target, &y), &error) in numbers {
-                        *target = (1.0 - y * y) * error;
-                    }
-                },
-            ),
+        if let Some(target) = error_of_input {
+            target.copy_from_slice(pass.error);
+            InPlace::backward(self, pass.output, target);
         }
     }
 

@@ -67,6 +67,16 @@ pub trait Layer: Debug + Send + Sync {
         usize::from(!self.parameters().is_empty())
     }
 
+    /// The layer as one that works where its input lies, if it can.
+    fn in_place(&self) -> Option<&dyn InPlace> {
+        None
+    }
+
+    /// Whether it looks at its own output after forward. If not, the next layer may work where that lies.
+    fn looks_at_its_output(&self) -> bool {
+        false
+    }
+
     /// How many numbers it keeps between forward and the adding of gradients, for this many examples.
     fn memory(&self, rows: usize) -> usize;
 
@@ -83,6 +93,15 @@ pub trait Layer: Debug + Send + Sync {
     /// Adds the gradients up, each scaled by its factor (one for each group and example), or as they are; and their sum replaces, or
     /// is added to, what is there. Uses the errors up.
     fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target);
+}
+
+/// A layer without parameters that writes its output over its input, and needs only the output to go back.
+pub trait InPlace {
+    /// From the input to the output.
+    fn forward(&self, numbers: &mut [f32]);
+
+    /// From the error of the output to the error of the input.
+    fn backward(&self, output: &[f32], error: &mut [f32]);
 }
 
 /// What a layer has of a chunk after forward.

@@ -21,7 +21,7 @@ mod sequence;
 
 pub use activation::{Activation, Function};
 pub use convolution::Convolution;
-pub use layer::{Layer, Pass, Start, Tensor};
+pub use layer::{InPlace, Layer, Pass, Start, Tensor};
 pub use linear::Linear;
 pub use network::Network;
 pub use normalization::Normalization;

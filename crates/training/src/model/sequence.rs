@@ -1,9 +1,10 @@
 //! Layers one after another, and around them a shortcut.
 
-use super::layer::{Layer, Pass, Tensor};
+use super::layer::{InPlace, Layer, Pass, Tensor};
 use crate::data::Shape;
 use crate::vector::vectorized;
 use paygo_matrix::Target;
+use std::ops::Range;
 
 /// Layers one after another.
 #[derive(Debug)]
@@ -13,12 +14,15 @@ pub struct Sequence {
 }
 
 /// Where a layer's numbers lie, all counted from the start of their own kind.
-struct Place {
-    parameters: std::ops::Range<usize>,
-    memory: std::ops::Range<usize>,
-    groups: std::ops::Range<usize>,
-    /// Its output among the activations; so its error among the errors.
-    output: std::ops::Range<usize>,
+struct Place<'a> {
+    layer: &'a dyn Layer,
+    /// Whether it works where its input lies.
+    in_place: Option<&'a dyn InPlace>,
+    parameters: Range<usize>,
+    memory: Range<usize>,
+    groups: Range<usize>,
+    /// Its output among the activations; so its error among the errors. Not that of the last layer, which is the caller's.
+    output: Range<usize>,
 }
 
 impl Sequence {
@@ -36,51 +40,62 @@ impl Sequence {
         self.input
     }
 
-    /// Layers with their places. The output of the last is not among the activations: it is the caller's.
-    fn places(&self, rows: usize) -> impl Iterator<Item = (&dyn Layer, Place)> {
-        let (mut parameters, mut memory, mut groups, mut output) = (0, 0, 0, 0);
-        self.layers.iter().map(move |layer| {
-            fn take(end: &mut usize, count: usize) -> std::ops::Range<usize> {
-                *end += count;
-                *end - count..*end
-            }
-            let count = layer.parameters().iter().map(Tensor::len).sum();
-            let place = Place {
-                parameters: take(&mut parameters, count),
+    fn places(&self, rows: usize) -> Vec<Place<'_>> {
+        fn take(end: &mut usize, count: usize) -> Range<usize> {
+            *end += count;
+            *end - count..*end
+        }
+        let (mut parameters, mut memory, mut groups, mut end) = (0, 0, 0, 0);
+        let mut places: Vec<Place<'_>> = Vec::with_capacity(self.layers.len());
+        for (index, layer) in self.layers.iter().enumerate() {
+            let is_last = index + 1 == self.layers.len();
+            let over = places.last().filter(|before| !is_last && !before.layer.looks_at_its_output());
+            let in_place = over.and_then(|_| layer.in_place());
+            let output = match (over, in_place) {
+                (Some(before), Some(_)) => before.output.clone(),
+                (_, _) if is_last => end..end,
+                (_, _) => take(&mut end, rows * layer.output().len()),
+            };
+            places.push(Place {
+                layer: &**layer,
+                in_place,
+                parameters: take(&mut parameters, layer.parameters().iter().map(Tensor::len).sum()),
                 memory: take(&mut memory, layer.memory(rows)),
                 groups: take(&mut groups, layer.groups()),
-                output: take(&mut output, rows * layer.output().len()),
-            };
-            (&**layer, place)
-        })
-    }
-
-    /// How many numbers the outputs of all layers but the last have.
-    fn inner(&self, rows: usize) -> usize {
-        rows * self.layers[..self.layers.len() - 1].iter().map(|layer| layer.output().len()).sum::<usize>()
+                output,
+            });
+        }
+        places
     }
 
     /// Activations, errors, and what the layers keep.
-    fn split<'a>(&self, rows: usize, memory: &'a mut [f32]) -> (&'a mut [f32], &'a mut [f32], &'a mut [f32]) {
-        let (activations, rest) = memory.split_at_mut(self.inner(rows));
-        let (errors, rest) = rest.split_at_mut(self.inner(rows));
+    fn split<'a>(places: &[Place<'_>], memory: &'a mut [f32]) -> (&'a mut [f32], &'a mut [f32], &'a mut [f32]) {
+        let inner = places.last().map_or(0, |last| last.output.end);
+        let (activations, rest) = memory.split_at_mut(inner);
+        let (errors, rest) = rest.split_at_mut(inner);
         (activations, errors, rest)
     }
 
-    /// Visits every layer with what it has, last to first, and the error of its input.
+    /// Visits every layer that has a place of its own with what it has, last to first, and the error of its input. Layers that work in
+    /// place are visited by `over` with their output and its error.
     fn each_backward(
         &self,
         rows: usize,
         pass: Pass<'_>,
         mut first: Option<&mut [f32]>,
-        mut visit: impl FnMut(&dyn Layer, &Place, Pass<'_>, Option<&mut [f32]>),
+        mut visit: impl FnMut(&Place<'_>, Pass<'_>, Option<&mut [f32]>),
+        over: impl Fn(&dyn InPlace, &[f32], &mut [f32]),
     ) {
-        let places: Vec<_> = self.places(rows).collect();
-        let (activations, errors, memory) = self.split(rows, pass.memory);
-        for (index, (layer, place)) in places.iter().enumerate().rev() {
+        let places = self.places(rows);
+        let (activations, errors, memory) = Self::split(&places, pass.memory);
+        for (index, place) in places.iter().enumerate().rev() {
+            if let Some(layer) = place.in_place {
+                over(layer, &activations[place.output.clone()], &mut errors[place.output.clone()]);
+                continue;
+            }
             let is_last = index + 1 == places.len();
-            let before = if index == 0 { 0..0 } else { places[index - 1].1.output.clone() };
-            let (errors_before, errors_after) = errors.split_at_mut(place.output.start.min(errors.len()));
+            let before = if index == 0 { 0..0 } else { places[index - 1].output.clone() };
+            let (errors_before, errors_after) = errors.split_at_mut(place.output.start);
             let this = Pass {
                 input: if index == 0 { pass.input } else { &activations[before.clone()] },
                 output: if is_last { pass.output } else { &activations[place.output.clone()] },
@@ -88,7 +103,7 @@ impl Sequence {
                 memory: &mut memory[place.memory.clone()],
             };
             let error_of_input = if index == 0 { first.take() } else { Some(&mut errors_before[before]) };
-            visit(*layer, place, this, error_of_input);
+            visit(place, this, error_of_input);
         }
     }
 }
@@ -111,39 +126,52 @@ impl Layer for Sequence {
         self.layers.iter().map(|layer| layer.groups()).sum()
     }
 
+    fn looks_at_its_output(&self) -> bool {
+        self.layers[self.layers.len() - 1].looks_at_its_output()
+    }
+
     fn memory(&self, rows: usize) -> usize {
-        2 * self.inner(rows) + self.layers.iter().map(|layer| layer.memory(rows)).sum::<usize>()
+        let places = self.places(rows);
+        places.last().map_or(0, |last| 2 * last.output.end + last.memory.end)
     }
 
     fn forward(&self, rows: usize, parameters: &[f32], input: &[f32], output: &mut [f32], memory: &mut [f32]) {
-        let (activations, _, memory) = self.split(rows, memory);
-        let last = self.layers.len() - 1;
-        for (index, (layer, place)) in self.places(rows).enumerate() {
-            let (before, after) = activations.split_at_mut(place.output.start.min(activations.len()));
-            let length = if index == 0 { 0 } else { rows * self.layers[index - 1].output().len() };
-            let from = if index == 0 { input } else { &before[before.len() - length..] };
-            let to = if index == last { &mut *output } else { &mut after[..place.output.len()] };
-            layer.forward(rows, &parameters[place.parameters], from, to, &mut memory[place.memory]);
+        let places = self.places(rows);
+        let (activations, _, memory) = Self::split(&places, memory);
+        for (index, place) in places.iter().enumerate() {
+            if let Some(layer) = place.in_place {
+                layer.forward(&mut activations[place.output.clone()]);
+                continue;
+            }
+            let (before, after) = activations.split_at_mut(place.output.start);
+            let from = if index == 0 { input } else { &before[places[index - 1].output.clone()] };
+            let is_last = index + 1 == places.len();
+            let to = if is_last { &mut *output } else { &mut after[..place.output.len()] };
+            let (parameters, memory) = (&parameters[place.parameters.clone()], &mut memory[place.memory.clone()]);
+            place.layer.forward(rows, parameters, from, to, memory);
         }
     }
 
     fn backward(&self, rows: usize, parameters: &[f32], pass: Pass<'_>, error_of_input: Option<&mut [f32]>) {
-        self.each_backward(rows, pass, error_of_input, |layer, place, pass, error_of_input| {
-            layer.backward(rows, &parameters[place.parameters.clone()], pass, error_of_input);
-        });
+        let visit = |place: &Place<'_>, pass: Pass<'_>, error_of_input: Option<&mut [f32]>| {
+            place.layer.backward(rows, &parameters[place.parameters.clone()], pass, error_of_input);
+        };
+        self.each_backward(rows, pass, error_of_input, visit, |layer, output, error| layer.backward(output, error));
     }
 
     fn squared_norms(&self, rows: usize, pass: Pass<'_>, norms: &mut [f64]) {
-        self.each_backward(rows, pass, None, |layer, place, pass, _| {
-            layer.squared_norms(rows, pass, &mut norms[place.groups.start * rows..place.groups.end * rows]);
-        });
+        let visit = |place: &Place<'_>, pass: Pass<'_>, _: Option<&mut [f32]>| {
+            place.layer.squared_norms(rows, pass, &mut norms[place.groups.start * rows..place.groups.end * rows]);
+        };
+        self.each_backward(rows, pass, None, visit, |_, _, _| {});
     }
 
     fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
-        self.each_backward(rows, pass, None, |layer, place, pass, _| {
+        let visit = |place: &Place<'_>, pass: Pass<'_>, _: Option<&mut [f32]>| {
             let factors = factors.map(|factors| &factors[place.groups.start * rows..place.groups.end * rows]);
-            layer.add_gradients(rows, pass, factors, &mut sum[place.parameters.clone()], mode);
-        });
+            place.layer.add_gradients(rows, pass, factors, &mut sum[place.parameters.clone()], mode);
+        };
+        self.each_backward(rows, pass, None, visit, |_, _, _| {});
     }
 }
 
