@@ -361,17 +361,13 @@ fn decode(bytes: &[u8]) -> Result<(u64, String, State), &'static str> {
     Ok((header.number, header.config.into_owned(), state))
 }
 
-/// A model's parameters as a safetensors file, tensor by tensor, with notes for whoever reads it.
+/// A model's parameters as a safetensors file, tensor by tensor, with a note for whoever reads it (`paygo` of its metadata).
 ///
 /// Weights of a linear layer are stored `inputs × outputs`, those of a convolution `height × width × inputs × outputs`.
 ///
 /// # Errors
 /// When the parameters are not the model's.
-pub fn export<M: Model + ?Sized>(
-    model: &M,
-    parameters: &[f32],
-    notes: HashMap<String, String>,
-) -> Result<Vec<u8>, &'static str> {
+pub fn export<M: Model + ?Sized>(model: &M, parameters: &[f32], note: &str) -> Result<Vec<u8>, &'static str> {
     if parameters.len() != model.parameters() {
         return Err("the model has another number of parameters");
     }
@@ -384,6 +380,7 @@ pub fn export<M: Model + ?Sized>(
         views.push((tensor.name.clone(), view.map_err(|_| "a tensor cannot be written")?));
         start = end;
     }
+    let notes = HashMap::from([("paygo".to_owned(), note.to_owned())]);
     safetensors::serialize(views, Some(notes)).map_err(|_| "it cannot be written")
 }
 

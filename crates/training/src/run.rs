@@ -457,20 +457,26 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
                 round.batches(&mut self.source)
             }
         };
-        for batch in batches {
+        let mut batches = batches.peekable();
+        let mut interrupted = false;
+        while let Some(batch) = batches.next() {
             let step = self.step(batch)?;
-            let interrupted = watch(&step).is_break();
-            if interrupted || reached(stop.steps, self.position.steps) {
+            interrupted = watch(&step).is_break();
+            let ends = interrupted || reached(stop.steps, self.position.steps);
+            // In the middle of a round: what is left of it was charged, and is not drawn.
+            if ends && batches.peek().is_some() {
                 return Ok(Some(if interrupted { Ending::Interrupted } else { Ending::Done }));
             }
         }
         self.position.rounds += 1;
-        if self.position.rounds < self.plan.sampler.rounds_per_epoch() {
-            return Ok(None);
+        if self.position.rounds >= self.plan.sampler.rounds_per_epoch() {
+            self.position.rounds = 0;
+            self.position.epoch += 1;
+            if let Some(ending) = self.after_epoch()? {
+                return Ok(Some(ending));
+            }
         }
-        self.position.rounds = 0;
-        self.position.epoch += 1;
-        self.after_epoch()
+        Ok(interrupted.then_some(Ending::Interrupted))
     }
 
     /// Asks the gate; if it admits, the odometer and the journal know before anybody draws.

@@ -249,13 +249,13 @@ impl Data {
                     "digits" => made_up(generate::digits),
                     "census" => made_up(generate::census),
                     name => {
+                        let set: Set = name.parse().map_err(|error| {
+                            anyhow::anyhow!("data.set: {error}; made up on the spot: digits, census")
+                        })?;
                         anyhow::ensure!(
                             self.count.is_none(),
                             "data.count goes with made-up examples: digits or census"
                         );
-                        let set: Set = name.parse().map_err(|error| {
-                            anyhow::anyhow!("data.set: {error}; made up on the spot: digits, census")
-                        })?;
                         let folder = folder.with_context(|| {
                             format!(
                                 "the data set {name} is looked for in a folder\nhint: --data DIR, or PAYGO_DATA=DIR"

@@ -22,7 +22,6 @@ use paygo_training::model::{Model as _, Network};
 use paygo_training::personal::Spending;
 use paygo_training::run::{Ending, Plan, Privacy, Run, Step, evaluate};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -328,16 +327,17 @@ fn finish(
 ) -> anyhow::Result<ExitCode> {
     let guarantee = match (gate, &job.config.privacy) {
         (Some(gate), Some(privacy)) => {
-            let delta = Delta::new(privacy.delta.up("delta")?)?;
+            let delta = Delta::new(privacy.delta.down("delta")?)?;
             let gate = gate.lock().unwrap_or_else(PoisonError::into_inner);
-            Some((gate.filter().guarantee(delta, &privacy.privacy_unit), gate.filter().rule().word()))
+            let guarantee = gate.filter().guarantee(delta, &privacy.privacy_unit);
+            Some((guarantee, config::text(&privacy.delta), gate.filter().rule().word()))
         }
         (_, _) => None,
     };
     let promise = promise(arguments, guarantee.as_ref());
     let epsilon = training.epsilon().map(|epsilon| epsilon.get());
-    let notes = HashMap::from([("paygo".to_owned(), promise.clone()), ("config".to_owned(), job.text.clone())]);
-    let model = export(&job.network, training.parameters(), notes).map_err(|error| anyhow::anyhow!(error))?;
+    let note = json!({"promise": promise, "config": job.text}).to_string();
+    let model = export(&job.network, training.parameters(), &note).map_err(|error| anyhow::anyhow!(error))?;
     folder.replace("model.safetensors", &model)?;
     let why = describe_ending(ending);
     let spending = training.spending().filter(|_| arguments.reveal_secrets).map(Spending::shares);
@@ -356,7 +356,7 @@ fn finish(
     if let Some(accuracy) = last.public_accuracy {
         print(&format!("accuracy {accuracy:.4} on the public test examples"))?;
     }
-    if let (Some(epsilon), Some((guarantee, _))) = (epsilon, &guarantee) {
+    if let (Some(epsilon), Some((guarantee, _, _))) = (epsilon, &guarantee) {
         // Beyond the promise the odometer has nothing to add.
         let spent = if epsilon < guarantee.epsilon.get() { shown_up(epsilon) } else { "all of it".to_owned() };
         print(&format!("spent of epsilon {}: {spent} (odometer)", shown_up(guarantee.epsilon.get())))?;
@@ -369,12 +369,19 @@ fn finish(
     Ok(ExitCode::SUCCESS)
 }
 
-fn promise(arguments: &Arguments, guarantee: Option<&(Guarantee, &'static str)>) -> String {
+/// The promise, with δ as it was written and ε rounded up.
+fn promise(arguments: &Arguments, guarantee: Option<&(Guarantee, String, &'static str)>) -> String {
     match (guarantee, arguments.seed, arguments.reveal_secrets) {
         (None, _, _) => "NOT PRIVATE: no [privacy] in the config".to_owned(),
         (Some(_), Some(_), _) => "NOT PRIVATE: the noise was made with --seed".to_owned(),
         (Some(_), None, true) => "NOT PRIVATE: secrets were shown with --reveal-secrets".to_owned(),
-        (Some((guarantee, filter)), None, false) => format!("{guarantee}, kept by the {filter} filter"),
+        (Some((guarantee, delta, filter)), None, false) => format!(
+            "({}, {delta})-DP for one {} under {} neighbors [{}], kept by the {filter} filter",
+            shown_up(guarantee.epsilon.get()),
+            guarantee.privacy_unit,
+            guarantee.neighbors,
+            guarantee.basis.word(),
+        ),
     }
 }
 

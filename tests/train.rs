@@ -1,0 +1,271 @@
+//! `paygo train` as its users run it: to the end, killed, interrupted, and with files that are wrong.
+
+use paygo::training::checkpoint::Folder;
+use paygo::training::run::Entry;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn paygo(arguments: &[&str], at: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_paygo")).args(arguments).current_dir(at).output().expect("runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+fn demo() -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/demo.toml"))
+        .expect("examples/demo.toml")
+}
+
+/// A config in a fresh folder.
+fn with(config: &str) -> tempfile::TempDir {
+    let place = tempfile::tempdir().expect("a folder");
+    std::fs::write(place.path().join("config.toml"), config).expect("written");
+    place
+}
+
+#[test]
+fn the_demo_trains_on_a_fresh_machine_and_leaves_everything_behind() {
+    let place = with(&demo());
+    let output = paygo(&["train", "config.toml"], place.path());
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(printed.contains("promise: (3, 1e-5)-DP for one record under add-remove neighbors"), "{printed}");
+    let accuracy = printed.split("accuracy ").nth(1).and_then(|rest| rest.split(' ').next()).expect("an accuracy");
+    assert!(accuracy.parse::<f64>().expect("a number") > 0.85, "{printed}");
+    let folder = place.path().join("trained");
+    let metrics = std::fs::read_to_string(folder.join("metrics.jsonl")).expect("metrics");
+    let lines: Vec<serde_json::Value> = metrics.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(lines.len() > 10);
+    assert!(lines.windows(2).all(|pair| pair[0]["epsilon"].as_f64() < pair[1]["epsilon"].as_f64()));
+    assert!(lines.windows(2).all(|pair| pair[0]["noise_multiplier"].as_f64() >= pair[1]["noise_multiplier"].as_f64()));
+    assert!(!metrics.contains("SECRET"), "no training loss unless asked for");
+    let report = std::fs::read_to_string(folder.join("report.html")).expect("a report");
+    assert!(report.matches("<svg").count() >= 4 && report.contains("FullyAdaptive"));
+    let model = std::fs::read(folder.join("model.safetensors")).expect("a model");
+    let length = u64::from_le_bytes(model[..8].try_into().expect("eight"));
+    let header: serde_json::Value =
+        serde_json::from_slice(&model[8..8 + usize::try_from(length).expect("short")]).expect("JSON");
+    assert_eq!(header["0.weight"]["shape"], serde_json::json!([196, 100]));
+    assert_eq!(header["2.bias"]["dtype"], "F32");
+    assert!(header["__metadata__"]["paygo"].as_str().expect("a note").contains("(3, 1e-5)-DP"));
+    // A folder with a run in it is not written over.
+    let again = paygo(&["train", "config.toml"], place.path());
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("there is a run in this folder"));
+}
+
+#[test]
+fn a_seed_repeats_everything_and_is_loud_about_it() {
+    let place = with(&demo());
+    let run = |out: &str, seed: &str| {
+        let output = paygo(&["train", "config.toml", "--out", out, "--seed", seed, "--json"], place.path());
+        assert!(text(&output.stderr).contains("NOT PRIVATE"));
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert!(answer["promise"].as_str().expect("text").starts_with("NOT PRIVATE"));
+        let model = std::fs::read(place.path().join(out).join("model.safetensors")).expect("a model");
+        assert!(
+            text(&std::fs::read(place.path().join(out).join("report.html")).expect("a report")).contains("NOT PRIVATE")
+        );
+        model
+    };
+    let (one, two, three) = (run("one", "7"), run("two", "7"), run("three", "8"));
+    assert!(one == two && one != three);
+}
+
+/// A long run in the background, and when it has written some metrics.
+fn start(place: &Path) -> Child {
+    let child = Command::new(env!("CARGO_BIN_EXE_paygo"))
+        .args(["train", "config.toml", "--out", "run", "--checkpoint-every", "0"])
+        .current_dir(place)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("runs");
+    let begin = Instant::now();
+    while steps(place) < 200 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "no metrics");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child
+}
+
+/// Steps that the metrics have seen.
+fn steps(place: &Path) -> u64 {
+    let metrics = std::fs::read_to_string(place.join("run/metrics.jsonl")).unwrap_or_default();
+    let last = metrics.rsplit('\n').find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    last.and_then(|line| line["steps"].as_u64()).unwrap_or(0)
+}
+
+/// Rounds that a folder has charged, as its checkpoint and journal tell.
+fn charged(place: &Path) -> u64 {
+    let (_folder, interrupted) = Folder::open(&place.join("run")).expect("a run");
+    let rounds = |entries: &[(Entry, u64)]| {
+        entries.iter().filter(|(entry, _)| matches!(entry, Entry::Round { .. })).map(|(_, count)| count).sum::<u64>()
+    };
+    rounds(&interrupted.state.history) + rounds(&interrupted.lost)
+}
+
+fn long() -> String {
+    demo()
+        .replace("epsilon = 3\n", "epsilon = 2000\n")
+        .replace("epochs = 20\n[", "[")
+        .replace("epochs = 20\n", "epochs = 30\n")
+}
+
+#[test]
+fn after_a_kill_every_step_whose_noise_was_drawn_has_been_charged() {
+    let place = with(&long());
+    for round in 0..3 {
+        let mut child = if round == 0 {
+            start(place.path())
+        } else {
+            let before = steps(place.path());
+            let child = Command::new(env!("CARGO_BIN_EXE_paygo"))
+                .args(["train", "--resume", "run", "--checkpoint-every", "0"])
+                .current_dir(place.path())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("runs");
+            let begin = Instant::now();
+            while steps(place.path()) <= before && begin.elapsed() < Duration::from_secs(30) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            child
+        };
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        let (drawn, charged) = (steps(place.path()), charged(place.path()));
+        assert!(charged >= drawn, "{charged} charged, {drawn} drawn");
+        assert!(charged <= drawn + 64 * (round + 1) + 100, "{charged} charged, {drawn} drawn");
+    }
+    let output = paygo(&["train", "--resume", "run"], place.path());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("done after 30 epochs"), "{}", text(&output.stdout));
+    assert!(charged(place.path()) >= 30 * 33);
+}
+
+#[test]
+fn an_interrupt_ends_cleanly_and_the_run_goes_on() {
+    let place = with(&long());
+    let child = start(place.path());
+    let signal = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    assert!(signal.success());
+    let output = child.wait_with_output().expect("ends");
+    let printed = text(&output.stdout);
+    assert!(output.status.success() && printed.contains("interrupted after"), "{printed}");
+    assert!(printed.contains("paygo train --resume"), "{printed}");
+    // Nothing was announced that was not drawn: the journal was closed by a checkpoint.
+    let before = charged(place.path());
+    assert_eq!(before, steps(place.path()));
+    let output = paygo(&["train", "--resume", "run", "--json"], place.path());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(answer["ending"], "done");
+}
+
+/// What is wrong with a file is said, with the place, before anything is charged.
+#[test]
+fn bad_files_are_refused() {
+    let cases: &[(&str, &str, &str)] = &[
+        ("set = \"digits\"", "set = \"digitz\"", "data.set"),
+        ("public_size = 10000", "", "data.public_size is missing"),
+        ("count = 10000", "count = 0", "data.count = 0"),
+        (
+            "{ poisson = { sampling_probability = 0.03 } }",
+            "{ poisson = { sampling_probability = 1.5 } }",
+            "sampling_probability",
+        ),
+        (
+            "{ poisson = { sampling_probability = 0.03 } }",
+            "{ shuffled = { size = 100 } }",
+            "not accounted under add-remove",
+        ),
+        ("{ poisson = { sampling_probability = 0.03 } }", "{ poison = 0.03 }", "unknown variant"),
+        ("perceptron = {", "perceptor = {", "unknown variant"),
+        ("hidden = [100]", "hidden = [100, 0]", "a layer of 0 units"),
+        ("clip_norm = 1.0", "clip_norm = -1.0", "clip_norm"),
+        ("epsilon = 3", "epsilon = 0.001", "epsilon"),
+        ("delta = \"1e-5\"", "delta = 1", "delta"),
+        ("rate = 0.02", "rate = -0.02", "rate"),
+        ("noise_multiplier = 1.6", "noise_multiplier = 0.0", "noise_multiplier"),
+        ("{ exponential = {", "{ exponentially = {", "unknown variant"),
+        ("noise_multiplier = 1.6", "noise_multiplier = 0.05", "does not cover a single round"),
+        ("momentum = 0.5", "momentum = 1.5", "momentum"),
+        ("first = 1.0", "first = 0.0", "learning_rate"),
+        (
+            "clip_norm = 1.0",
+            "clip_norm = 1.0\nindividual = {}\nfilter = \"mixture\"",
+            "goes with filter gdp, zcdp or fixed-order",
+        ),
+        ("clip_norm = 1.0", "clip_norm = 1.0\nfilter = \"gdp\"", "filter gdp takes full batches"),
+        ("epochs = 20\n", "epochs = 20\ntarget = { accuracy = 2.0, noise_std = 10.0, period = 1 }\n", "accuracy"),
+    ];
+    for (from, to, expected) in cases {
+        let config = demo();
+        assert!(config.contains(from), "{from}");
+        // The last: some words are in both the learning rate and the end.
+        let at = config.rfind(from).expect("there");
+        let place = with(&format!("{}{to}{}", &config[..at], &config[at + from.len()..]));
+        let output = paygo(&["train", "config.toml"], place.path());
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{to}: {complaint}");
+        assert!(complaint.contains(expected), "{to}: {complaint}");
+    }
+}
+
+#[test]
+fn a_table_with_a_declared_schema_is_trained_on() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut csv = "age,region,income\n".to_owned();
+    for person in 0..3000u32 {
+        let (age, region) = (18 + person * 7 % 60, ["north", "south"][person as usize / 3 % 2]);
+        let rich = age > 45 || (region == "south" && person % 5 == 0);
+        csv += &format!("{age},{region},{}\n", if rich { "high" } else { "low" });
+    }
+    std::fs::write(place.path().join("people.csv"), &csv).expect("written");
+    let schema = r#"
+        header = true
+        columns = [
+          { name = "age", kind = "number", low = 18, high = 90 },
+          { name = "region", kind = "category", values = ["north", "south"] },
+          { name = "income", kind = "label", values = ["low", "high"] },
+        ]"#;
+    std::fs::write(place.path().join("schema.toml"), schema).expect("written");
+    let config = r#"
+        batches = "full"
+        learning_rate = 2.0
+        [data]
+        csv = "people.csv"
+        schema = "schema.toml"
+        test_csv = "people.csv"
+        public_size = 3000
+        public_test = true
+        [model]
+        softmax = {}
+        [optimizer]
+        kind = "sgd"
+        momentum = 0.9
+        [privacy]
+        epsilon = 1
+        delta = "1e-6"
+        clip_norm = 1.0
+        noise = { uniform = { noise_multiplier = 40.0 } }
+        individual = {}
+        [stop]
+        steps = 100"#;
+    let config = config.replace("softmax = {}", "perceptron = { hidden = [] }");
+    std::fs::write(place.path().join("config.toml"), config).expect("written");
+    let output = paygo(&["train", "config.toml"], place.path());
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(printed.contains("done after 100 epochs, 100 steps") && printed.contains("gdp filter"), "{printed}");
+    std::fs::write(place.path().join("people.csv"), csv.replace("north", "noord")).expect("written");
+    std::fs::write(place.path().join("schema.toml"), schema.replace("income", "wealth")).expect("written");
+    let output = paygo(&["train", "config.toml", "--out", "other"], place.path());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("wealth"), "{}", text(&output.stderr));
+}
