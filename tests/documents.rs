@@ -17,7 +17,7 @@ fn console_examples_print_what_they_show() {
     let demo = Command::new(env!("CARGO_BIN_EXE_paygo")).arg("demo").current_dir(place.path()).output().expect("runs");
     assert!(demo.status.success());
     std::os::unix::fs::symlink(root().join("examples"), place.path().join("examples")).expect("a link");
-    for document in ["README.md", "docs/methods.md", "docs/filters.md", "docs/individual.md"] {
+    for document in ["README.md", "docs/methods.md", "docs/filters.md", "docs/individual.md", "docs/training.md"] {
         let text = std::fs::read_to_string(root().join(document)).expect(document);
         for block in text.split("```console\n").skip(1) {
             let block = block.split("```").next().expect("an end");
@@ -25,7 +25,7 @@ fn console_examples_print_what_they_show() {
                 let (command, expected) = example.split_once('\n').expect("a line");
                 let Some(arguments) = command.strip_prefix("paygo ") else { continue };
                 let (arguments, input) = arguments.split_once(" < ").unwrap_or((arguments, "/dev/null"));
-                let noisy = arguments.starts_with("query ");
+                let noisy = arguments.starts_with("query ") || arguments.starts_with("train ");
                 let output = Command::new(env!("CARGO_BIN_EXE_paygo"))
                     .args(arguments.split_whitespace())
                     .current_dir(if noisy { place.path() } else { root() })
@@ -48,7 +48,7 @@ fn console_examples_print_what_they_show() {
 /// A table with its numbers and its width taken out.
 fn shape(text: &str) -> String {
     let word = |word: &str| {
-        let number = word.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-' | '|'));
+        let number = word.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-' | '|' | ','));
         if number { "#".to_owned() } else { word.trim_end_matches('-').to_owned() }
     };
     let words: Vec<String> = text.split_whitespace().map(word).collect();
