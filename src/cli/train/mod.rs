@@ -357,9 +357,13 @@ fn finish(
         print(&format!("accuracy {accuracy:.4} on the public test examples"))?;
     }
     if let (Some(epsilon), Some((guarantee, _, _))) = (epsilon, &guarantee) {
+        let (read, most) = (shown_up(epsilon), shown_up(guarantee.epsilon.get()));
         // Beyond the promise the odometer has nothing to add.
-        let spent = if epsilon < guarantee.epsilon.get() { shown_up(epsilon) } else { "all of it".to_owned() };
-        print(&format!("spent of epsilon {}: {spent} (odometer)", shown_up(guarantee.epsilon.get())))?;
+        print(&if epsilon < guarantee.epsilon.get() {
+            format!("spent so far: epsilon {read} of {most} (odometer)")
+        } else {
+            format!("spent so far: at most epsilon {most}, the promise (the odometer reads {read})")
+        })?;
     }
     print(&format!("promise: {promise}"))?;
     print(&format!("model: {at}/model.safetensors, metrics: {at}/metrics.jsonl, report: {at}/report.html"))?;

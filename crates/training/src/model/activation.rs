@@ -2,7 +2,7 @@
 
 use super::layer::{InPlace, Layer, Pass, Tensor};
 use crate::data::Shape;
-use crate::vector::vectorized;
+use crate::vector::{tanh, vectorized};
 use paygo_matrix::Target;
 
 /// A function of each number.
@@ -42,7 +42,14 @@ impl InPlace for Activation {
                     }
                 },
             ),
-            Function::Tanh => numbers.iter_mut().for_each(|x| *x = x.tanh()),
+            Function::Tanh => vectorized(
+                #[inline(always)]
+                || {
+                    for x in numbers {
+                        *x = tanh(*x);
+                    }
+                },
+            ),
         }
     }
 
