@@ -19,6 +19,7 @@ use paygo_accounting::secret::Secret;
 use paygo_noise::{Source, coin};
 use paygo_numeric::rounding::{add_up, mul_up, sqrt_up};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// Squared norms are multiplied by one more than this.
 pub const NORM_MARGIN: f64 = 1.0 / 1024.0;
@@ -26,7 +27,7 @@ pub const NORM_MARGIN: f64 = 1.0 / 1024.0;
 /// About how many gradients are added up in single precision: many for large models, where every chain is one more pass over all
 /// parameters.
 const fn chain_length(parameters: usize) -> usize {
-    if parameters > 1 << 16 { 300 } else { 40 }
+    if parameters > 1 << 16 { 300 } else { 100 }
 }
 
 /// How many chains are added up at a time: enough for all threads, and more where a chain is little work.
@@ -191,6 +192,8 @@ pub struct Summer<'a, M: ?Sized> {
     chain_of: Vec<u32>,
     /// How many chains there are.
     chains: usize,
+    /// The order of a batch of everybody, once it has been asked for.
+    order_of_all: Arc<Vec<u32>>,
     /// How many examples are worked on at a time.
     rows: usize,
     workspaces: Vec<Workspace>,
@@ -231,6 +234,7 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             longest,
             chain_of: coins(examples.len(), chains, source),
             chains,
+            order_of_all: Arc::default(),
             rows,
             workspaces: (0..waves(model.parameters())).map(|_| Workspace::new()).collect(),
             total: vec![0.0; model.parameters()],
@@ -291,7 +295,18 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
     }
 
     /// The places of a batch, chain by chain; within a chain in the order of the batch.
-    fn order(&self, batch: &[u32]) -> Vec<u32> {
+    fn order(&mut self, batch: &[u32]) -> Arc<Vec<u32>> {
+        // A batch of everybody has the same order every time.
+        if batch.len() < self.chain_of.len() {
+            return Arc::new(self.fresh_order(batch));
+        }
+        if self.order_of_all.len() < batch.len() {
+            self.order_of_all = Arc::new(self.fresh_order(batch));
+        }
+        Arc::clone(&self.order_of_all)
+    }
+
+    fn fresh_order(&self, batch: &[u32]) -> Vec<u32> {
         let mut starts = vec![0u32; self.chains + 1];
         for &index in batch {
             starts[self.chain_of[index as usize] as usize + 1] += 1;

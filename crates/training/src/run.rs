@@ -527,11 +527,15 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             (Privacy::None, _) => self.summer.add_up(&self.parameters, &batch.indices, Scaling::None)?,
             (Privacy::Personal(_, spending), Some(tariff)) => {
                 // Everybody's norm is computed: who was not sampled might have been, and pays.
-                let everybody: Vec<u32> = (0..u32::try_from(self.plan.examples.len()).unwrap_or(u32::MAX)).collect();
-                let mut sampled = vec![false; everybody.len()];
-                batch.indices.iter().for_each(|&index| sampled[index as usize] = true);
+                let count = self.plan.examples.len();
+                let everybody: Vec<u32> = (0..u32::try_from(count).unwrap_or(u32::MAX)).collect();
+                let sampled = (batch.indices.len() < count).then(|| {
+                    let mut sampled = vec![false; count];
+                    batch.indices.iter().for_each(|&index| sampled[index as usize] = true);
+                    sampled
+                });
                 let charge = |spent: u32, norm: f64| tariff.charge(spent, norm);
-                let personal = spending.for_step(&charge, Some(&sampled));
+                let personal = spending.for_step(&charge, sampled.as_deref());
                 self.summer.add_up(&self.parameters, &everybody, Scaling::Personal(personal))?
             }
             (Privacy::Clipped(clip) | Privacy::Personal(clip, _), _) => {
