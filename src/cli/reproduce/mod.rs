@@ -117,9 +117,10 @@ fn train(arguments: &Arguments, data: &Path) -> anyhow::Result<ExitCode> {
     let studies: Vec<trained::Study> = match arguments.what {
         What::FeldmanZrnic => vec![trained::feldman_zrnic],
         What::Yu => vec![trained::yu],
-        What::All => vec![trained::feldman_zrnic, trained::yu],
-        What::Lecuyer | What::Asoodeh | What::Whitehouse => {
-            anyhow::bail!("--data goes with feldman-zrnic, yu or all: nothing is trained for the others")
+        What::Lecuyer => vec![trained::lecuyer],
+        What::All => vec![trained::feldman_zrnic, trained::yu, trained::lecuyer],
+        What::Asoodeh | What::Whitehouse => {
+            anyhow::bail!("--data goes with feldman-zrnic, yu, lecuyer or all: nothing is trained for the others")
         }
     };
     for study in studies {

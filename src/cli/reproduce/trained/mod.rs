@@ -3,6 +3,7 @@
 //! Public data, seeded noise: nothing here is private, and nothing has to be.
 
 mod feldman_zrnic;
+mod lecuyer;
 mod yu;
 
 use anyhow::Context;
@@ -22,6 +23,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 pub(super) use feldman_zrnic::study as feldman_zrnic;
+pub(super) use lecuyer::study as lecuyer;
 pub(super) use yu::study as yu;
 
 /// How often, and from which seed on.
@@ -90,8 +92,8 @@ impl Recipe<'_> {
         loop {
             let ending = run.advance(&mut |_| ControlFlow::Continue(()))?;
             let steps = run.position().steps;
-            if (marks.contains(&steps) && found.last().is_none_or(|mark: &Mark| mark.steps < steps)) || ending.is_some()
-            {
+            let is_new = found.last().is_none_or(|mark: &Mark| mark.steps < steps);
+            if is_new && (marks.contains(&steps) || ending.is_some()) {
                 let share = |examples: &Examples| {
                     let found = evaluate(network, run.parameters(), examples).expose();
                     #[expect(clippy::cast_precision_loss, reason = "numbers of examples")]
