@@ -167,6 +167,20 @@ fn an_interrupt_ends_cleanly_and_the_run_goes_on() {
     assert_eq!(answer["ending"], "done");
 }
 
+/// What was seeded once is not private, also when it is resumed without a seed.
+#[test]
+fn a_seeded_run_stays_not_private_when_it_is_resumed() {
+    let place = with(&demo().replace("epochs = 20\n", "epochs = 2\n"));
+    let first = paygo(&["train", "config.toml", "--seed", "3"], place.path());
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    let again = paygo(&["train", "--resume", "trained"], place.path());
+    assert!(
+        text(&again.stdout).contains("promise: NOT PRIVATE: the noise was made with --seed"),
+        "{}",
+        text(&again.stdout)
+    );
+}
+
 /// What is wrong with a file is said, with the place, before anything is charged.
 #[test]
 fn bad_files_are_refused() {

@@ -171,6 +171,11 @@ impl Folder {
         write().map_err(|source| FolderError::Io { path: self.path.join(name), source })
     }
 
+    /// What the run was asked to do, in other words, from the next checkpoint on.
+    pub fn rewrite_config(&mut self, config: &str) {
+        config.clone_into(&mut self.config);
+    }
+
     /// The journal, for the run.
     #[must_use]
     pub fn journal(&self) -> Box<dyn Journal> {

@@ -8,7 +8,7 @@
 //! - Examples are added up in *chains*. An example comes to a chain by a coin of its own, tossed once for the whole run; so whatever
 //!   the coins of the others are, they are as likely without it, and taking it away changes one chain. (Positions would not do: where a
 //!   row is taken out of a file, all that follow move up.) Adding up L vectors of norm C in single precision is off by at most `L²/2·u·C`, once for each neighbor.
-//! - Chains are added up in double precision: what is lost there is less than 10⁻⁶ of C for a billion examples.
+//! - Chains are added up in double precision, which is counted too: 10⁻⁶ of C for a million examples.
 //! - Norms are taken larger than computed by [`NORM_MARGIN`], more than the error of computing them.
 
 use crate::data::Examples;
@@ -188,6 +188,8 @@ pub struct Summer<'a, M: ?Sized> {
     examples: &'a Examples,
     /// The longest chain.
     longest: usize,
+    /// Public: how many examples are in a batch, about.
+    expected: usize,
     /// The chain of each example.
     chain_of: Vec<u32>,
     /// How many chains there are.
@@ -232,6 +234,7 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             model,
             examples,
             longest,
+            expected,
             chain_of: coins(examples.len(), chains, source),
             chains,
             order_of_all: Arc::default(),
@@ -328,10 +331,12 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
     /// Adding up L numbers rounds each of them as often as it is deep in the tree of additions, in all at most `(L − 1)(L + 2)/2` times;
     /// two neighbors, so twice that many unit roundoffs, and a little for everything smaller.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a length of some hundreds")]
+    #[expect(clippy::cast_precision_loss, reason = "numbers of examples")]
     pub fn margin(&self) -> f64 {
         let longest = self.longest as f64 + 2.0;
-        longest * longest / f64::from(1 << 24) * (1.0 + 1.0 / 32.0)
+        // The chains themselves, one after another, in double precision: each addition is off by a roundoff of at most the whole sum.
+        let chains = (self.chains as f64 + 1.0) * (self.expected as f64 + 1.0) * 4.0 * f64::EPSILON;
+        longest * longest / f64::from(1 << 24) * (1.0 + 1.0 / 32.0) + chains
     }
 
     /// By how much one example can change the computed sum: [`Clip::norm`] and [`Summer::margin`], rounded up. Noise is relative to

@@ -446,7 +446,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             },
             Privacy::Personal(_, spending) => {
                 // All of it is charged once, before the first round.
-                if self.history.is_empty() {
+                if !self.history.iter().any(|(entry, _)| *entry == Entry::Allowance) {
                     let cost = spending.allowance().cost(self.neighbors())?;
                     if let Err(refusal) = self.charge(&Entry::Allowance, &cost)? {
                         return Err(TrainError::TooSmall(refusal));

@@ -323,7 +323,7 @@ impl Setting {
             Batching::Poisson { sampling_probability } => (sampling_probability, 1.0),
             #[expect(clippy::cast_precision_loss, reason = "some batches")]
             Batching::BallsAndBins { batches } => (1.0, (batches as f64).sqrt()),
-            Batching::Shuffled { .. } => unimplemented!("not accounted when examples are added or removed"),
+            Batching::Shuffled { .. } => panic!("shuffled batches have no price when examples are added or removed"),
         }
     }
 }

@@ -290,6 +290,20 @@ fn a_budget_for_each_example_lasts_longer() {
     assert!(after >= before, "{before} {after}");
 }
 
+/// A count that was asked for before the first round does not stand in for the budget of each example.
+#[test]
+fn the_budget_of_each_example_is_charged_whatever_came_before() {
+    let (model, examples) = (perceptron(31, 4, 2), generate::census(100, 7));
+    let privacy =
+        Some(Privacy::Personal(Clip::whole(1.0).expect("a norm"), Spending::new(Allowance::Zcdp { rho: 1.0 }, 100)));
+    let gate = Arc::new(Mutex::new(*zcdp("2")));
+    let setting = Setting { batching: Batching::Full, privacy, ..Setting::new(&model, &examples) };
+    let mut run = setting.run(Box::new(Arc::clone(&gate)), Box::new(())).expect("a run");
+    run.noisy_count(10.0).expect("counted").expect("covered");
+    run.advance(&mut |_| ControlFlow::Continue(())).expect("a round");
+    assert_eq!(gate.lock().expect("a gate").filter().meters()[0].spent.to_string(), "1.005");
+}
+
 #[test]
 fn a_target_is_reached_by_a_charged_test() {
     let (model, examples) = (perceptron(31, 16, 2), generate::census(4000, 9));

@@ -102,20 +102,30 @@ struct Job {
     /// Its text, to be stored with the checkpoint; with the place of the file, for what it names.
     text: String,
     beside: PathBuf,
+    /// Why nothing can be promised, if so: what was seeded or shown once stays so, also after it was resumed.
+    spoiled: Option<String>,
     split: Split,
     network: Network,
 }
 
 impl Job {
-    fn new(text: String, beside: PathBuf, data: Option<&Path>) -> anyhow::Result<Self> {
+    fn new(text: String, beside: PathBuf, arguments: &Arguments, before: Option<&str>) -> anyhow::Result<Self> {
         let config = Config::parse(&text)?;
+        let data = arguments.data.as_deref();
+        let now = match (arguments.seed, arguments.reveal_secrets) {
+            (Some(_), _) => Some("the noise was made with --seed"),
+            (None, true) => Some("secrets were shown with --reveal-secrets"),
+            (None, false) => None,
+        };
+        let spoiled = before.or(now).map(str::to_owned);
         let split = config.data.load(data, &beside)?;
         let network = config.model.network(&split.train)?;
-        Ok(Self { config, text, beside, split, network })
+        Ok(Self { config, text, beside, spoiled, split, network })
     }
 
+    /// As it is kept with the checkpoint: the place, why nothing can be promised, and the file.
     fn stored(&self) -> String {
-        format!("{}\n{}", self.beside.display(), self.text)
+        format!("{}\n{}\n{}", self.beside.display(), self.spoiled.as_deref().unwrap_or_default(), self.text)
     }
 }
 
@@ -126,14 +136,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         (Some(path), _) => {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
             let beside = std::path::absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
-            let job = Job::new(text, beside, arguments.data.as_deref()).with_context(|| path.display().to_string())?;
+            let job = Job::new(text, beside, arguments, None).with_context(|| path.display().to_string())?;
             let folder = Folder::create(&arguments.out, &job.stored())?;
             (job, folder, None)
         }
         (None, Some(path)) => {
-            let (folder, interrupted) = Folder::open(path)?;
-            let (beside, text) = interrupted.config.split_once('\n').context("the checkpoint names no config")?;
-            let job = Job::new(text.to_owned(), beside.into(), arguments.data.as_deref())?;
+            let (mut folder, interrupted) = Folder::open(path)?;
+            let mut parts = interrupted.config.splitn(3, '\n');
+            let (Some(beside), Some(spoiled), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
+                anyhow::bail!("the checkpoint names no config")
+            };
+            let before = (!spoiled.is_empty()).then_some(spoiled);
+            let job = Job::new(text.to_owned(), beside.into(), arguments, before)?;
+            folder.rewrite_config(&job.stored());
             (job, folder, Some(interrupted))
         }
         (None, None) => anyhow::bail!("give CONFIG.toml, or --resume DIR"),
@@ -334,7 +349,7 @@ fn finish(
         }
         (_, _) => None,
     };
-    let promise = promise(arguments, guarantee.as_ref());
+    let promise = promise(job, guarantee.as_ref());
     let epsilon = training.epsilon().map(|epsilon| epsilon.get());
     let note = json!({"promise": promise, "config": job.text}).to_string();
     let model = export(&job.network, training.parameters(), &note).map_err(|error| anyhow::anyhow!(error))?;
@@ -374,12 +389,11 @@ fn finish(
 }
 
 /// The promise, with δ as it was written and ε rounded up.
-fn promise(arguments: &Arguments, guarantee: Option<&(Guarantee, String, &'static str)>) -> String {
-    match (guarantee, arguments.seed, arguments.reveal_secrets) {
-        (None, _, _) => "NOT PRIVATE: no [privacy] in the config".to_owned(),
-        (Some(_), Some(_), _) => "NOT PRIVATE: the noise was made with --seed".to_owned(),
-        (Some(_), None, true) => "NOT PRIVATE: secrets were shown with --reveal-secrets".to_owned(),
-        (Some((guarantee, delta, filter)), None, false) => format!(
+fn promise(job: &Job, guarantee: Option<&(Guarantee, String, &'static str)>) -> String {
+    match (guarantee, &job.spoiled) {
+        (None, _) => "NOT PRIVATE: no [privacy] in the config".to_owned(),
+        (Some(_), Some(why)) => format!("NOT PRIVATE: {why}"),
+        (Some((guarantee, delta, filter)), None) => format!(
             "({}, {delta})-DP for one {} under {} neighbors [{}], kept by the {filter} filter",
             shown_up(guarantee.epsilon.get()),
             guarantee.privacy_unit,
