@@ -21,8 +21,10 @@ use std::error::Error;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Seconds for each measurement, after one round that is not counted.
-const SECONDS: f64 = 2.0;
+/// Private and not, in turns: so many of them, so many seconds each, after one round that is not counted. The machine's moods then
+/// meet both.
+const TURNS: usize = 10;
+const SECONDS: f64 = 0.3;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let only = std::env::args().nth(1);
@@ -44,9 +46,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             continue;
         }
         let examples = made_up(network.input(), network.classes(), count)?;
-        for private in [true, false] {
-            let (speed, noise) = measure(&network, &examples, batching, private)?;
-            let mode = if private { "private" } else { "not private" };
+        let mut runs = [start(&network, &examples, batching, true)?, start(&network, &examples, batching, false)?];
+        let mut times = [Times::default(), Times::default()];
+        for _ in 0..TURNS {
+            for (run, times) in runs.iter_mut().zip(&mut times) {
+                times.measure(run)?;
+            }
+        }
+        for (mode, times) in ["private", "not private"].into_iter().zip(times) {
+            let (speed, noise) = (times.examples / times.seconds, times.noise / times.seconds);
             println!(
                 "{{\"workload\": \"{name}\", \"mode\": \"{mode}\", \"samples_per_second\": {speed:.0}, \"noise_fraction\": {noise:.4}}}"
             );
@@ -65,13 +73,12 @@ fn made_up(shape: Shape, classes: usize, count: usize) -> Result<Examples, Box<d
     Ok(Examples::new(shape, classes, inputs, labels)?)
 }
 
-/// Examples a second, and the part of the time that went into noise.
-fn measure(
-    network: &Network,
-    examples: &Examples,
+fn start<'a>(
+    network: &'a Network,
+    examples: &'a Examples,
     batching: Batching,
     private: bool,
-) -> Result<(f64, f64), Box<dyn Error>> {
+) -> Result<Run<'a, Network>, Box<dyn Error>> {
     let (neighbors, size) = (Neighbors::ZeroOut, examples.len() as u64);
     let plan = Plan {
         model: network,
@@ -87,16 +94,30 @@ fn measure(
     let gate = Box::new(FilterGate::new(Filter::new(rule, neighbors))) as Box<dyn Gate>;
     let mut run = Run::new(plan, size, private.then_some(gate), None, Box::new(()), Source::from_operating_system()?)?;
     run.advance(&mut |_| ControlFlow::Continue(()))?;
-    let (clock, mut count, mut noise) = (Instant::now(), 0, 0.0);
-    while clock.elapsed().as_secs_f64() < SECONDS {
-        run.advance(&mut |step| {
-            count += step.expected;
-            noise += step.times.noise;
-            ControlFlow::Continue(())
-        })?;
+    Ok(run)
+}
+
+/// How many examples were trained on in how many seconds, and how many of these went into noise and the release of the sum.
+#[derive(Default)]
+struct Times {
+    examples: f64,
+    seconds: f64,
+    noise: f64,
+}
+
+impl Times {
+    fn measure(&mut self, run: &mut Run<'_, Network>) -> Result<(), Box<dyn Error>> {
+        let clock = Instant::now();
+        while clock.elapsed().as_secs_f64() < SECONDS {
+            run.advance(&mut |step| {
+                #[expect(clippy::cast_precision_loss, reason = "some thousands")]
+                let examples = step.expected as f64;
+                self.examples += examples;
+                self.noise += step.times.noise;
+                ControlFlow::Continue(())
+            })?;
+        }
+        self.seconds += clock.elapsed().as_secs_f64();
+        Ok(())
     }
-    let seconds = clock.elapsed().as_secs_f64();
-    #[expect(clippy::cast_precision_loss, reason = "some millions")]
-    let speed = count as f64 / seconds;
-    Ok((speed, if private { noise / seconds } else { 0.0 }))
 }

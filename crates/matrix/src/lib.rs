@@ -1,6 +1,20 @@
 //! Matrices of single-precision numbers, as views of slices, and their product.
 //!
-//! `gemm` is as fast as the machine and takes raw pointers. Here is its only call, behind views whose bounds are checked.
+//! `gemm` is as fast as the machine and takes raw pointers. Here is its only call, behind views whose bounds are checked. Products with
+//! few columns, which leave most of its lanes empty, are written out.
+
+mod narrow;
+
+pub use narrow::squared_norms;
+
+/// Runs a loop with the widest instructions of this machine.
+#[inline(always)]
+pub fn vectorized<R>(work: impl FnOnce() -> R) -> R {
+    thread_local! {
+        static MACHINE: pulp::Arch = pulp::Arch::new();
+    }
+    MACHINE.with(|machine| *machine).dispatch(work)
+}
 
 /// A matrix that is read: `rows × columns` numbers of a slice, at the given distances.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +83,9 @@ pub fn multiply(target: &mut [f32], mode: Target, left: View<'_>, right: View<'_
             target.fill(0.0);
         }
         return;
+    }
+    if n <= narrow::COLUMNS {
+        return narrow::multiply(target, mode, left, right);
     }
     let horizontal = m * n <= SMALL && left.column_distance == 1 && right.row_distance == 1;
     if (m == 1 || horizontal) && n > 1 {
@@ -144,7 +161,18 @@ mod tests {
 
     #[test]
     fn products_agree_with_the_definition() {
-        for (m, k, n) in [(1, 1, 1), (3, 5, 2), (1, 7, 9), (17, 33, 65), (4, 0, 3), (0, 2, 2), (64, 10, 1)] {
+        for (m, k, n) in [
+            (1, 1, 1),
+            (3, 5, 2),
+            (1, 7, 9),
+            (17, 33, 65),
+            (4, 0, 3),
+            (0, 2, 2),
+            (64, 10, 1),
+            (33, 105, 2),
+            (105, 33, 3),
+            (5, 70, 4),
+        ] {
             let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
             // Every way of storing them.
             let transpose = |x: &[f32], rows: usize, columns: usize| -> Vec<f32> {

@@ -19,7 +19,8 @@ use paygo_accounting::secret::Secret;
 use paygo_noise::{Source, coin};
 use paygo_numeric::rounding::{add_up, mul_up, sqrt_up};
 use rayon::prelude::*;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Squared norms are multiplied by one more than this.
 pub const NORM_MARGIN: f64 = 1.0 / 1024.0;
@@ -82,17 +83,33 @@ impl Clip {
     /// By what each example is multiplied, `factors[group · rows + row]`, from its squared norms. An example with a norm that is no
     /// number gets 0 everywhere.
     fn factors(&self, rows: usize, norms: &[f64], factors: &mut Vec<f32>) {
+        let groups = norms.len() / rows.max(1);
         factors.clear();
         if self.by_layer {
-            let limits = self.norms.iter().flat_map(|&limit| std::iter::repeat_n(limit, rows));
-            factors.extend(norms.iter().zip(limits).map(|(&norm, limit)| factor(norm, limit)));
+            factors.resize(norms.len(), 0.0);
+            let each = factors.chunks_exact_mut(rows.max(1)).zip(norms.chunks_exact(rows.max(1)));
+            each.zip(&self.norms).for_each(|((factors, norms), &limit)| write_factors(norms, limit, factors));
         } else {
-            let whole: Vec<f32> = (0..rows).map(|row| factor(whole_norm(rows, norms, row), self.norms[0])).collect();
-            for _ in 0..norms.len() / rows {
-                factors.extend_from_slice(&whole);
+            factors.resize(rows, 0.0);
+            let whole: Vec<f64> = (0..rows).map(|row| whole_norm(rows, norms, row)).collect();
+            write_factors(&whole, self.norms[0], factors);
+            for _ in 1..groups {
+                factors.extend_from_within(..rows);
             }
         }
     }
+}
+
+/// [`factor`] of each.
+fn write_factors(norms: &[f64], limit: f64, factors: &mut [f32]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for (to, &norm) in factors.iter_mut().zip(norms) {
+                *to = factor(norm, limit);
+            }
+        },
+    );
 }
 
 fn checked(clip_norm: f64) -> Result<f64, OutOfDomain> {
@@ -106,18 +123,17 @@ fn checked(clip_norm: f64) -> Result<f64, OutOfDomain> {
 
 /// The squared norm of a row over all groups.
 fn whole_norm(rows: usize, norms: &[f64], row: usize) -> f64 {
-    norms.iter().skip(row).step_by(rows).sum()
+    norms[row..].iter().step_by(rows).sum()
 }
 
 /// At most `limit/√norm`, and at most 1; 0 when the norm is no number.
+#[inline(always)]
 fn factor(norm: f64, limit: f64) -> f32 {
-    if !norm.is_finite() {
-        return 0.0;
-    }
-    let norm = (norm * (1.0 + NORM_MARGIN)).sqrt();
+    let longest = (norm * (1.0 + NORM_MARGIN)).sqrt();
     // ROUNDING: to nearest; the margin is more than a unit roundoff.
     #[expect(clippy::cast_possible_truncation, reason = "single precision is what gradients are in")]
-    if norm <= limit { 1.0 } else { (limit / norm) as f32 }
+    let factor = if longest <= limit { 1.0 } else { (limit / longest) as f32 };
+    if norm.is_finite() { factor } else { 0.0 }
 }
 
 /// How the gradients of a batch are scaled before they are added.
@@ -167,19 +183,26 @@ impl<'a> Part<'a> {
     }
 }
 
-/// What belongs to one chain while it is added up.
-struct Workspace {
-    inputs: Vec<f32>,
-    labels: Vec<u32>,
-    memory: Vec<f32>,
-    findings: Findings,
-    norms: Vec<f64>,
-    factors: Vec<f32>,
+/// What one chain came to. It depends on the data.
+struct Chain {
     sum: Vec<f32>,
-    /// Whether the sum is of this chain.
+    /// Whether anything is in the sum: if not, its numbers are of another chain.
     mode: Target,
     loss: f64,
     correct: usize,
+}
+
+impl Chain {
+    const fn new() -> Self {
+        Self { sum: Vec::new(), mode: Target::Replace, loss: 0.0, correct: 0 }
+    }
+
+    /// A chunk is in the sum.
+    fn count(&mut self, findings: &Findings) {
+        self.mode = Target::Add;
+        self.loss += findings.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+        self.correct += findings.correct.iter().filter(|&&correct| correct).count();
+    }
 }
 
 /// Adds up gradients, batch after batch, in memory that does not grow with the batch.
@@ -194,18 +217,30 @@ pub struct Summer<'a, M: ?Sized> {
     chain_of: Vec<u32>,
     /// How many chains there are.
     chains: usize,
-    /// The order of a batch of everybody, once it has been asked for.
-    order_of_all: Arc<Vec<u32>>,
-    /// How many examples are worked on at a time.
+    /// A batch of everybody, once it has been asked for.
+    everybody: Option<Everybody>,
+    /// How many examples are worked on at a time, at most.
     rows: usize,
-    workspaces: Vec<Workspace>,
-    /// The sum of all chains but those that are still in `pending` workspaces.
+    /// One for each thread.
+    scratches: Vec<Mutex<Scratch>>,
+    /// Chains that are added up at a time.
+    wave: Vec<Chain>,
+    /// The sum of all chains but those that are still `pending`, the first so many of the wave.
     total: Vec<f64>,
     /// Whether nothing is in the total yet: its numbers are of another batch.
     first: bool,
-    /// How many workspaces hold a chain that is not in the total yet.
     pending: usize,
 }
+
+/// The order of a batch of everybody, which is the same every time; and the examples in that order, where they are not too many to be
+/// stored twice.
+struct Everybody {
+    order: Arc<Vec<u32>>,
+    examples: Option<Examples>,
+}
+
+/// About how many numbers are stored twice at most.
+const TWICE: usize = 1 << 23;
 
 /// What a batch came to. It depends on the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -227,9 +262,9 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         // So long that a sampled chain is practically never longer: twelve deviations.
         let mean = expected.div_ceil(chains);
         let longest = mean + 12 * mean.isqrt() + 12;
-        // As many examples at a time as stay in cache, between 8 and a chain.
+        // As many examples at a time as stay in cache; or as make the parameters, which pass through it for every chunk, worth it.
         let each = model.memory(64).div_ceil(64) + model.input().len();
-        let rows = (CHUNK_NUMBERS / each).clamp(8, 512);
+        let rows = (CHUNK_NUMBERS.max(2 * model.parameters()) / each).clamp(8, 512);
         Self {
             model,
             examples,
@@ -237,9 +272,10 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             expected,
             chain_of: coins(examples.len(), chains, source),
             chains,
-            order_of_all: Arc::default(),
+            everybody: None,
             rows,
-            workspaces: (0..waves(model.parameters())).map(|_| Workspace::new()).collect(),
+            scratches: (0..rayon::current_num_threads()).map(|_| Mutex::default()).collect(),
+            wave: (0..waves(model.parameters())).map(|_| Chain::new()).collect(),
             total: vec![0.0; model.parameters()],
             first: true,
             pending: 0,
@@ -272,24 +308,35 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             }
         };
         let longest = self.longest;
-        let mut chains: Vec<(&[u32], Part<'_>)> = positions
+        let mut start = 0;
+        let mut chains: Vec<(Range<usize>, Part<'_>)> = positions
             .chunk_by(|&a, &b| self.chain_of[a as usize] == self.chain_of[b as usize])
             .flat_map(|chain| chain.chunks(longest))
-            .map(|chain| (chain, rest.take(chain.len())))
+            .map(|chain| {
+                start += chain.len();
+                (start - chain.len()..start, rest.take(chain.len()))
+            })
             .collect();
-        let (model, examples, rows) = (self.model, self.examples, self.rows);
         let mut found = BatchFindings { count: batch.len(), ..BatchFindings::default() };
         (self.first, self.pending) = (true, 0);
-        for chains in chains.chunks_mut(self.workspaces.len()) {
+        for chains in chains.chunks_mut(self.wave.len()) {
             self.absorb();
             self.pending = chains.len();
-            let workspaces = &mut self.workspaces[..chains.len()];
-            workspaces.par_iter_mut().zip(chains).try_for_each(|(workspace, (chain, part))| {
-                workspace.chain(model, examples, rows, parameters, chain, part)
+            let everybody = self.everybody.as_ref().filter(|_| batch.len() == self.chain_of.len());
+            let rows = match everybody.and_then(|everybody| everybody.examples.as_ref()) {
+                Some(examples) => Rows::Arranged(examples),
+                None => Rows::Listed(self.examples, &positions),
+            };
+            let (task, scratches) = (Task { model: self.model, parameters, rows, most: self.rows }, &self.scratches);
+            let wave = &mut self.wave[..chains.len()];
+            wave.par_iter_mut().zip(chains).try_for_each(|(chain, (range, part))| {
+                // Every thread has its own, so nobody waits; after a panic, what is left in it is written over.
+                let scratch = &scratches[rayon::current_thread_index().unwrap_or(0) % scratches.len()];
+                let mut scratch = scratch.lock().unwrap_or_else(PoisonError::into_inner);
+                task.chain(&mut scratch, range.clone(), part, chain)
             })?;
-            let workspaces = &*workspaces;
-            found.loss += workspaces.iter().map(|workspace| workspace.loss).sum::<f64>();
-            found.correct += workspaces.iter().map(|workspace| workspace.correct).sum::<usize>();
+            found.loss += wave.iter().map(|chain| chain.loss).sum::<f64>();
+            found.correct += wave.iter().map(|chain| chain.correct).sum::<usize>();
         }
         if let Some(spent) = back {
             order.iter().zip(moved).for_each(|(&at, share)| spent[at as usize] = share);
@@ -303,10 +350,16 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         if batch.len() < self.chain_of.len() {
             return Arc::new(self.fresh_order(batch));
         }
-        if self.order_of_all.len() < batch.len() {
-            self.order_of_all = Arc::new(self.fresh_order(batch));
+        if self.everybody.is_none() {
+            let order = self.fresh_order(batch);
+            let numbers = self.examples.len() * self.examples.shape().len();
+            let examples = (numbers <= TWICE).then(|| {
+                let order: Vec<usize> = order.iter().map(|&at| at as usize).collect();
+                self.examples.select(&order)
+            });
+            self.everybody = Some(Everybody { order: Arc::new(order), examples });
         }
-        Arc::clone(&self.order_of_all)
+        self.everybody.as_ref().map_or_else(Arc::default, |everybody| Arc::clone(&everybody.order))
     }
 
     fn fresh_order(&self, batch: &[u32]) -> Vec<u32> {
@@ -351,24 +404,19 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         if self.pending == 0 {
             return;
         }
-        let (workspaces, first) = (&self.workspaces[..self.pending], self.first);
+        let (chains, first) = (&self.wave[..self.pending], self.first);
         self.total.par_chunks_mut(BLOCK).enumerate().for_each(|(block, total)| {
-            if first {
-                total.fill(0.0);
-            }
-            add_chains(workspaces, block, total);
+            add_chains(chains, first, block * BLOCK, total);
         });
         (self.first, self.pending) = (false, 0);
     }
 
-    /// The sum, block by block, for several threads at once.
-    pub(crate) fn blocks(&self) -> impl IndexedParallelIterator<Item = Vec<f64>> + '_ {
-        let (workspaces, first) = (&self.workspaces[..self.pending], self.first);
-        self.total.par_chunks(BLOCK).enumerate().map(move |(block, total)| {
-            let mut sum = if first { vec![0.0; total.len()] } else { total.to_vec() };
-            add_chains(workspaces, block, &mut sum);
-            sum
-        })
+    /// Writes the numbers of the sum from a position on.
+    pub(crate) fn part(&self, start: usize, part: &mut [f64]) {
+        if !self.first {
+            part.copy_from_slice(&self.total[start..][..part.len()]);
+        }
+        add_chains(&self.wave[..self.pending], self.first, start, part);
     }
 
     /// The sum without noise. It depends on the data.
@@ -388,13 +436,24 @@ fn coins(examples: usize, chains: usize, source: &mut Source) -> Vec<u32> {
     (0..examples).map(|_| u32::try_from(chain(source)).unwrap_or(u32::MAX)).collect()
 }
 
-/// Adds the sums of chains, in order, to a block of the total.
-fn add_chains(workspaces: &[Workspace], block: usize, total: &mut [f64]) {
+/// Adds the sums of chains, in order and from a position on, to a part of the total; or to nothing, if this is the first.
+fn add_chains(chains: &[Chain], first: bool, start: usize, total: &mut [f64]) {
     vectorized(
         #[inline(always)]
         || {
-            for workspace in workspaces {
-                for (total, &number) in total.iter_mut().zip(&workspace.sum[block * BLOCK..]) {
+            let mut rest = chains;
+            if first {
+                if let Some((one, others)) = chains.split_first() {
+                    for (total, &number) in total.iter_mut().zip(&one.sum[start..]) {
+                        *total = f64::from(number);
+                    }
+                    rest = others;
+                } else {
+                    total.fill(0.0);
+                }
+            }
+            for chain in rest {
+                for (total, &number) in total.iter_mut().zip(&chain.sum[start..]) {
                     *total += f64::from(number);
                 }
             }
@@ -403,122 +462,167 @@ fn add_chains(workspaces: &[Workspace], block: usize, total: &mut [f64]) {
 }
 
 /// Numbers that are worked on at a time where a long vector is split among threads.
-pub(crate) const BLOCK: usize = 1 << 12;
+const BLOCK: usize = 1 << 12;
 
 /// About how many numbers a chunk of examples may keep.
-const CHUNK_NUMBERS: usize = 1 << 21;
+const CHUNK_NUMBERS: usize = 1 << 19;
 
-impl Workspace {
-    fn new() -> Self {
-        Self {
-            inputs: Vec::new(),
-            labels: Vec::new(),
-            memory: Vec::new(),
-            findings: Findings::default(),
-            norms: Vec::new(),
-            factors: Vec::new(),
-            sum: Vec::new(),
-            mode: Target::Replace,
-            loss: 0.0,
-            correct: 0,
+/// Where the examples of a batch lie, in the order of their chains.
+enum Rows<'a> {
+    /// At these positions.
+    Listed(&'a Examples, &'a [u32]),
+    /// One after another.
+    Arranged(&'a Examples),
+}
+
+impl Rows<'_> {
+    /// Those in a range, brought together if need be.
+    fn chunk<'a>(&'a self, range: Range<usize>, gathered: &'a mut Gathered) -> Chunk<'a> {
+        match *self {
+            Rows::Arranged(examples) => examples.chunk(range),
+            Rows::Listed(examples, positions) => {
+                let Gathered { inputs, labels, squared_norms } = gathered;
+                inputs.clear();
+                labels.clear();
+                squared_norms.clear();
+                for &position in &positions[range] {
+                    let position = position as usize;
+                    inputs.extend_from_slice(examples.input(position));
+                    labels.push(examples.label(position));
+                    squared_norms.push(examples.squared_norm(position));
+                }
+                Chunk { inputs, labels, squared_norms: Some(squared_norms) }
+            }
         }
     }
+}
 
-    fn chain<M: Model + ?Sized>(
-        &mut self,
-        model: &M,
-        examples: &Examples,
-        rows: usize,
-        parameters: &[f32],
-        chain: &[u32],
+/// What a thread needs to work on a chunk. What is in it is of no importance.
+#[derive(Default)]
+struct Scratch {
+    gathered: Gathered,
+    work: Work,
+}
+
+/// The examples of a chunk.
+#[derive(Default)]
+struct Gathered {
+    inputs: Vec<f32>,
+    labels: Vec<u32>,
+    squared_norms: Vec<f64>,
+}
+
+#[derive(Default)]
+struct Work {
+    memory: Vec<f32>,
+    findings: Findings,
+    norms: Vec<f64>,
+    factors: Vec<f32>,
+}
+
+/// One batch.
+struct Task<'a, M: ?Sized> {
+    model: &'a M,
+    parameters: &'a [f32],
+    rows: Rows<'a>,
+    /// How many examples are worked on at a time, at most.
+    most: usize,
+}
+
+impl<M: Model + ?Sized> Task<'_, M> {
+    /// Adds up the examples in this range of the rows.
+    fn chain(
+        &self,
+        scratch: &mut Scratch,
+        range: Range<usize>,
         part: &mut Part<'_>,
+        chain: &mut Chain,
     ) -> Result<(), MissingGradient> {
-        self.sum.resize(parameters.len(), 0.0);
-        self.mode = Target::Replace;
-        (self.loss, self.correct) = (0.0, 0);
-        for indices in chain.chunks(rows) {
-            self.gather(examples, indices);
-            self.chunk(model, parameters, &mut part.take(indices.len()))?;
+        chain.sum.resize(self.parameters.len(), 0.0);
+        (chain.mode, chain.loss, chain.correct) = (Target::Replace, 0.0, 0);
+        // Chunks of the same size.
+        let size = range.len().div_ceil(range.len().div_ceil(self.most).max(1)).max(1);
+        for start in range.clone().step_by(size) {
+            let range = start..range.end.min(start + size);
+            let mut part = part.take(range.len());
+            let chunk = self.rows.chunk(range, &mut scratch.gathered);
+            self.chunk(&mut scratch.work, chunk, &mut part, chain)?;
         }
-        if self.mode == Target::Replace {
-            self.sum.fill(0.0);
+        if chain.mode == Target::Replace {
+            chain.sum.fill(0.0);
         }
         Ok(())
     }
 
-    fn gather(&mut self, examples: &Examples, indices: &[u32]) {
-        self.inputs.clear();
-        self.labels.clear();
-        for &index in indices {
-            self.inputs.extend_from_slice(examples.input(index as usize));
-            self.labels.push(examples.label(index as usize));
-        }
-    }
-
-    fn chunk<M: Model + ?Sized>(
-        &mut self,
-        model: &M,
-        parameters: &[f32],
+    fn chunk(
+        &self,
+        work: &mut Work,
+        chunk: Chunk<'_>,
         part: &mut Part<'_>,
+        chain: &mut Chain,
     ) -> Result<(), MissingGradient> {
-        let rows = self.labels.len();
-        self.memory.resize(model.memory(rows), 0.0);
-        let chunk = Chunk { inputs: &self.inputs, labels: &self.labels };
-        model.examine(parameters, chunk, &mut self.memory, &mut self.findings)?;
+        let rows = chunk.labels.len();
+        let Work { memory, findings, norms, factors } = work;
+        let memory = at_least(memory, self.model.memory(rows));
+        self.model.examine(self.parameters, chunk, memory, findings)?;
         if matches!(part, Part::None) {
-            model.add_gradients(chunk, &mut self.memory, None, &mut self.sum, self.mode);
+            self.model.add_gradients(chunk, memory, None, &mut chain.sum, chain.mode);
         } else {
-            self.norms.clear();
-            self.norms.resize(model.groups() * rows, 0.0);
-            model.squared_norms(chunk, &mut self.memory, &mut self.norms);
+            let norms = at_least(norms, self.model.groups() * rows);
+            self.model.squared_norms(chunk, memory, norms);
             match part {
                 Part::None => {}
-                Part::Clip(clip) => clip.factors(rows, &self.norms, &mut self.factors),
-                Part::Personal(personal) => personal.factors(rows, &self.norms, &mut self.factors),
+                Part::Clip(clip) => clip.factors(rows, norms, factors),
+                Part::Personal(personal) => personal.factors(rows, norms, factors),
             }
             // A gradient that is no number contributes nothing. Multiplying it by zero would keep the NaN, so the chunk is done again
             // without it; whoever pays has paid.
-            let finite: Vec<bool> = (0..rows).map(|row| whole_norm(rows, &self.norms, row).is_finite()).collect();
-            if finite.contains(&false) {
-                return self.without_the_infinite(model, parameters, &finite);
+            if !norms.iter().all(|norm| norm.is_finite()) {
+                let finite: Vec<bool> = (0..rows).map(|row| whole_norm(rows, norms, row).is_finite()).collect();
+                return self.without_the_infinite(work, chunk, &finite, chain);
             }
-            model.add_gradients(chunk, &mut self.memory, Some(&self.factors), &mut self.sum, self.mode);
+            self.model.add_gradients(chunk, memory, Some(factors), &mut chain.sum, chain.mode);
         }
-        self.mode = Target::Add;
-        self.loss += self.findings.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
-        self.correct += self.findings.correct.iter().filter(|&&correct| correct).count();
+        chain.count(findings);
         Ok(())
     }
 
     /// The chunk again, with the same factors, without examples whose gradient is no number.
-    fn without_the_infinite<M: Model + ?Sized>(
-        &mut self,
-        model: &M,
-        parameters: &[f32],
+    fn without_the_infinite(
+        &self,
+        work: &mut Work,
+        chunk: Chunk<'_>,
         finite: &[bool],
+        chain: &mut Chain,
     ) -> Result<(), MissingGradient> {
-        let (rows, length) = (finite.len(), model.input().len());
+        let Work { memory, findings, norms, factors } = work;
+        let (rows, length) = (finite.len(), self.model.input().len());
         let mut keep = finite.iter().cycle();
-        self.factors.retain(|_| keep.next() == Some(&true));
+        factors.retain(|_| keep.next() == Some(&true));
         let kept = |row: &usize| finite[*row];
-        self.inputs =
-            (0..rows).filter(kept).flat_map(|row| &self.inputs[row * length..(row + 1) * length]).copied().collect();
-        self.labels = (0..rows).filter(kept).map(|row| self.labels[row]).collect();
-        if self.labels.is_empty() {
+        let inputs: Vec<f32> =
+            (0..rows).filter(kept).flat_map(|row| &chunk.inputs[row * length..(row + 1) * length]).copied().collect();
+        let labels: Vec<u32> = (0..rows).filter(kept).map(|row| chunk.labels[row]).collect();
+        if labels.is_empty() {
             return Ok(());
         }
-        self.memory.resize(model.memory(self.labels.len()), 0.0);
-        let chunk = Chunk { inputs: &self.inputs, labels: &self.labels };
-        model.examine(parameters, chunk, &mut self.memory, &mut self.findings)?;
+        let chunk = Chunk::new(&inputs, &labels);
+        let memory = at_least(memory, self.model.memory(labels.len()));
+        self.model.examine(self.parameters, chunk, memory, findings)?;
         // Some layers write gradients down while they find their norms.
-        self.norms.truncate(model.groups() * self.labels.len());
-        model.squared_norms(chunk, &mut self.memory, &mut self.norms);
-        model.add_gradients(chunk, &mut self.memory, Some(&self.factors), &mut self.sum, self.mode);
-        self.mode = Target::Add;
-        self.loss += self.findings.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
-        self.correct += self.findings.correct.iter().filter(|&&correct| correct).count();
+        self.model.squared_norms(chunk, memory, at_least(norms, self.model.groups() * labels.len()));
+        self.model.add_gradients(chunk, memory, Some(factors), &mut chain.sum, chain.mode);
+        chain.count(findings);
         Ok(())
     }
+}
+
+/// The first so many numbers, whatever they are, of memory that grows but does not shrink.
+fn at_least<T: Copy + Default>(memory: &mut Vec<T>, length: usize) -> &mut [T] {
+    if memory.len() < length {
+        memory.resize(length, T::default());
+    }
+    &mut memory[..length]
 }
 
 impl Personal<'_> {

@@ -9,70 +9,75 @@
 //! floating-point numbers, which can betray what was added (Mironov 2012), are not shown. Unlike the exact samplers of
 //! [`paygo_noise`], this noise is accurate to twelve digits, not exact; see `docs/training.md`.
 
-use crate::gradient::BLOCK;
 use crate::vector::vectorized;
 use paygo_noise::Source;
 use rayon::prelude::*;
 
-/// Numbers drawn together.
-const LANES: usize = 16;
+/// Numbers that have a source of their own, so that threads can draw at once.
+const BLOCK: usize = 1 << 12;
+
+/// Numbers that are worked on at a time: they stay in the nearest cache.
+const PIECE: usize = 1 << 9;
 
 /// Fills a slice with standard normal numbers.
 pub fn standard_normals(source: &mut Source, normals: &mut [f64]) {
-    let mut words = [0u64; 64 * LANES];
-    for block in normals.chunks_mut(2 * words.len()) {
-        let words = &mut words[..block.len().div_ceil(2 * LANES) * LANES];
+    let mut words = [0; PIECE / 2];
+    for normals in normals.chunks_mut(PIECE) {
+        let words = &mut words[..normals.len().div_ceil(2)];
         source.fill(words);
-        vectorized(
+        // Each word gives one number to either half.
+        let (cosines, sines) = normals.split_at_mut(words.len());
+        let rare = vectorized(
             #[inline(always)]
-            || {
-                for (normals, words) in block.chunks_mut(2 * LANES).zip(words.as_chunks().0) {
-                    let drawn = box_muller(words);
-                    normals.copy_from_slice(&drawn[..normals.len()]);
-                }
-            },
+            || box_muller(words, cosines, sines),
         );
-        for (place, &word) in words.iter().enumerate().filter(|(_, word)| **word >> 52 == 0) {
-            refine(word, place, source, block);
+        if rare {
+            for (place, &word) in words.iter().enumerate().filter(|(_, word)| is_rare(**word)) {
+                let (cosine, sine) = refined(word, source);
+                cosines[place] = cosine;
+                if let Some(number) = sines.get_mut(place) {
+                    *number = sine;
+                }
+            }
         }
     }
 }
 
 /// A pair whose radius is among the largest, drawn to 64 more bits.
 #[cold]
-fn refine(word: u64, place: usize, source: &mut Source, block: &mut [f64]) {
+fn refined(word: u64, source: &mut Source) -> (f64, f64) {
     let (x, v) = parts(word);
     #[expect(clippy::cast_precision_loss, reason = "rounded to 53 bits")]
     let more = (source.bits() as f64 + 0.5) / 2f64.powi(64);
-    let (cosine, sine) = pair((x + more) / 2f64.powi(32), v);
-    let at = place / LANES * 2 * LANES + place % LANES;
-    for (at, number) in [(at, cosine), (at + LANES, sine)] {
-        if let Some(normal) = block.get_mut(at) {
-            *normal = number;
-        }
-    }
+    pair((x + more) / 2f64.powi(32), v)
 }
 
-/// Divides, without noise: not private.
+/// Divides, without noise: not private. `total` writes the numbers from a position on.
 #[expect(clippy::cast_possible_truncation, reason = "single precision is what parameters are in")]
-pub(crate) fn release_without_noise(
-    total: impl IndexedParallelIterator<Item = Vec<f64>>,
-    divisor: f64,
-    released: &mut [f32],
-) {
-    total.zip(released.par_chunks_mut(BLOCK)).for_each(|(total, released)| {
-        for (released, total) in released.iter_mut().zip(total) {
-            *released = (total / divisor) as f32;
-        }
+pub(crate) fn release_without_noise(total: impl Fn(usize, &mut [f64]) + Sync, divisor: f64, released: &mut [f32]) {
+    let factor = 1.0 / divisor;
+    released.par_chunks_mut(PIECE).with_min_len(BLOCK / PIECE).enumerate().for_each(|(piece, released)| {
+        let mut sum = [0.0; PIECE];
+        let sum = &mut sum[..released.len()];
+        total(piece * PIECE, sum);
+        vectorized(
+            #[inline(always)]
+            || {
+                for (released, sum) in released.iter_mut().zip(sum) {
+                    *released = (*sum * factor) as f32;
+                }
+            },
+        );
     });
 }
 
-/// Adds noise to each number of each block of [`BLOCK`], rounds to the grid, and divides: what leaves the private side.
+/// Adds noise to each number, rounds to the grid, and divides: what leaves the private side. `total` writes the numbers from a
+/// position on.
 ///
 /// # Panics
 /// When the noise is not above 0.
 pub(crate) fn release(
-    total: impl IndexedParallelIterator<Item = Vec<f64>>,
+    total: impl Fn(usize, &mut [f64]) + Sync,
     noise_std: f64,
     divisor: f64,
     source: &mut Source,
@@ -82,21 +87,28 @@ pub(crate) fn release(
     let grid = grid(noise_std);
     let (finer, unit) = (1.0 / grid, grid / divisor);
     let sources: Vec<Source> = (0..released.len().div_ceil(BLOCK)).map(|_| source.child()).collect();
-    total.zip(released.par_chunks_mut(BLOCK)).zip(sources).for_each(|((total, released), mut source)| {
-        let mut noise = vec![0.0; total.len()];
-        standard_normals(&mut source, &mut noise);
-        vectorized(
-            #[inline(always)]
-            || {
-                for ((released, total), noise) in released.iter_mut().zip(total).zip(noise) {
-                    // The grid is a power of two: multiplying by one over it is exact.
-                    let steps = ((total + noise_std * noise) * finer).round_ties_even();
-                    #[expect(clippy::cast_possible_truncation, reason = "single precision is what parameters are in")]
-                    let number = (steps * unit) as f32;
-                    *released = number;
-                }
-            },
-        );
+    released.par_chunks_mut(BLOCK).zip(sources).enumerate().for_each(|(block, (released, mut source))| {
+        let (mut sum, mut noise) = ([0.0; PIECE], [0.0; PIECE]);
+        for (piece, released) in released.chunks_mut(PIECE).enumerate() {
+            let (sum, noise) = (&mut sum[..released.len()], &mut noise[..released.len()]);
+            total(block * BLOCK + piece * PIECE, sum);
+            standard_normals(&mut source, noise);
+            vectorized(
+                #[inline(always)]
+                || {
+                    for ((released, sum), noise) in released.iter_mut().zip(sum).zip(noise) {
+                        // The grid is a power of two: multiplying by one over it is exact.
+                        let steps = ((*sum + noise_std * *noise) * finer).round_ties_even();
+                        #[expect(
+                            clippy::cast_possible_truncation,
+                            reason = "single precision is what parameters are in"
+                        )]
+                        let number = (steps * unit) as f32;
+                        *released = number;
+                    }
+                },
+            );
+        }
     });
 }
 
@@ -106,17 +118,32 @@ fn grid(noise_std: f64) -> f64 {
     f64::from_bits((noise_std.to_bits() >> 52 << 52).saturating_sub(20 << 52)).clamp(2f64.powi(-1000), 2f64.powi(1000))
 }
 
-/// Two normals from each word.
+/// Two normals from each word, the last one for the cosine alone where there are fewer sines; and whether a word is rare.
 #[inline(always)]
-fn box_muller(words: &[u64; LANES]) -> [f64; 2 * LANES] {
-    let mut normals = [0.0; 2 * LANES];
-    for lane in 0..LANES {
-        let (x, v) = parts(words[lane]);
-        let (cosine, sine) = pair((x + 0.5) * (1.0 / 4_294_967_296.0), v);
-        normals[lane] = cosine;
-        normals[LANES + lane] = sine;
+fn box_muller(words: &[u64], cosines: &mut [f64], sines: &mut [f64]) -> bool {
+    let mut rare = false;
+    for ((&word, cosine), sine) in words.iter().zip(&mut *cosines).zip(&mut *sines) {
+        (*cosine, *sine) = drawn(word);
+        rare |= is_rare(word);
     }
-    normals
+    for (&word, cosine) in words.iter().zip(cosines).skip(sines.len()) {
+        *cosine = drawn(word).0;
+        rare |= is_rare(word);
+    }
+    rare
+}
+
+/// A pair of normals.
+#[inline(always)]
+fn drawn(word: u64) -> (f64, f64) {
+    let (x, v) = parts(word);
+    pair((x + 0.5) * (1.0 / 4_294_967_296.0), v)
+}
+
+/// Whether 32 bits are too few for its radius: one in 4,096.
+#[inline(always)]
+const fn is_rare(word: u64) -> bool {
+    word >> 52 == 0
 }
 
 /// The upper half as an integer below 2³², the lower half as a number in [−½, ½).
@@ -148,9 +175,9 @@ fn ln(x: f64) -> f64 {
     let s = f * f;
     let mut series = 1.0 / 15.0;
     for odd in [13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0] {
-        series = series * s + 1.0 / odd;
+        series = fused(series, s, 1.0 / odd);
     }
-    exponent * std::f64::consts::LN_2 + 2.0 * f * series
+    fused(exponent, std::f64::consts::LN_2, 2.0 * f * series)
 }
 
 /// The sine and cosine of `2πv` for |v| ≤ ½, without branches: absolute error below 10⁻¹³.
@@ -164,15 +191,22 @@ fn sine_and_cosine(v: f64) -> (f64, f64) {
     let s = x * x;
     let (mut sine, mut cosine) = (1.0 / 6_227_020_800.0, -1.0 / 87_178_291_200.0);
     for factorial in [-39_916_800.0, 362_880.0, -5_040.0, 120.0, -6.0, 1.0] {
-        sine = sine * s + 1.0 / factorial;
+        sine = fused(sine, s, 1.0 / factorial);
     }
     sine *= x;
     for factorial in [479_001_600.0, -3_628_800.0, 40_320.0, -720.0, 24.0, -2.0, 1.0] {
-        cosine = cosine * s + 1.0 / factorial;
+        cosine = fused(cosine, s, 1.0 / factorial);
     }
     let (a, b) = if quadrant & 1 == 0 { (sine, cosine) } else { (cosine, sine) };
     let flip = |number: f64, when: u64| f64::from_bits(number.to_bits() ^ ((when & 2) << 62));
     (flip(a, quadrant), flip(b, quadrant.wrapping_add(1)))
+}
+
+/// `a·b + c`, rounded once: one instruction where the machine has it.
+#[inline(always)]
+#[expect(clippy::disallowed_methods, reason = "nothing is proved of the last digit here")]
+fn fused(a: f64, b: f64, c: f64) -> f64 {
+    a.mul_add(b, c)
 }
 
 #[cfg(test)]
@@ -253,8 +287,8 @@ mod tests {
         let total: Vec<f64> = (0..100_000).map(|i| f64::from(i % 7) / 3.0).collect();
         let mut released = vec![0.0; total.len()];
         let (noise_std, divisor) = (3.0, 4.0);
-        let blocks = || total.par_chunks(BLOCK).map(<[f64]>::to_vec);
-        release(blocks(), noise_std, divisor, &mut Source::insecure_from_seed(7), &mut released);
+        let part = |start: usize, part: &mut [f64]| part.copy_from_slice(&total[start..][..part.len()]);
+        release(part, noise_std, divisor, &mut Source::insecure_from_seed(7), &mut released);
         let grid = grid(noise_std);
         assert_eq!(grid, 2f64.powi(1 - 20));
         let off: Vec<f64> = released.iter().zip(&total).map(|(&r, t)| f64::from(r) * divisor - t).collect();
@@ -264,7 +298,7 @@ mod tests {
         assert!(released.iter().all(|&r| (f64::from(r) * divisor / grid).fract() == 0.0));
         // The same seed, the same noise; another, another.
         let mut again = vec![0.0; total.len()];
-        release(blocks(), noise_std, divisor, &mut Source::insecure_from_seed(7), &mut again);
+        release(part, noise_std, divisor, &mut Source::insecure_from_seed(7), &mut again);
         assert_eq!(released, again);
     }
 }

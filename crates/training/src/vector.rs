@@ -1,43 +1,13 @@
 //! Loops over slices, compiled for the vector units that the machine has.
 
-use paygo_matrix::Target;
+pub(crate) use paygo_matrix::vectorized;
+use paygo_matrix::{Target, squared_norms};
 
-/// Runs a loop with the widest instructions of this machine.
-#[inline(always)]
-pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
-    thread_local! {
-        static MACHINE: pulp::Arch = pulp::Arch::new();
-    }
-    MACHINE.with(|machine| *machine).dispatch(work)
-}
-
-/// `‖x‖²` in double precision from runs of 1,024 in single precision: relative error below 10⁻⁵.
+/// `‖x‖²`: relative error below 10⁻⁵.
 pub(crate) fn squared_norm(x: &[f32]) -> f64 {
-    vectorized(
-        #[inline(always)]
-        || {
-            x.chunks(1024)
-                .map(
-                    #[inline(always)]
-                    |run| f64::from(dot_run(run, run)),
-                )
-                .sum()
-        },
-    )
-}
-
-/// A dot product of at most some thousand terms, in 16 lanes.
-#[inline(always)]
-fn dot_run(x: &[f32], y: &[f32]) -> f32 {
-    let mut lanes = [0.0f32; 16];
-    let (xs, ys) = (x.chunks_exact(16), y.chunks_exact(16));
-    let rest: f32 = xs.remainder().iter().zip(ys.remainder()).map(|(x, y)| x * y).sum();
-    for (x, y) in xs.zip(ys) {
-        for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
-            *lane += x * y;
-        }
-    }
-    lanes.iter().sum::<f32>() + rest
+    let mut norm = 0.0;
+    squared_norms(x, x.len().max(1), |_, found| norm = found);
+    norm
 }
 
 /// Multiplies each row by its factor.
@@ -48,6 +18,22 @@ pub(crate) fn scale_rows(matrix: &mut [f32], columns: usize, factors: &[f32]) {
             for (row, &factor) in matrix.chunks_exact_mut(columns).zip(factors) {
                 for number in row {
                     *number *= factor;
+                }
+            }
+        },
+    );
+}
+
+/// Writes each row, multiplied by its factor.
+pub(crate) fn write_scaled_rows(target: &mut [f32], matrix: &[f32], factors: &[f32]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            let columns = matrix.len() / factors.len().max(1);
+            let rows = target.chunks_exact_mut(columns).zip(matrix.chunks_exact(columns));
+            for ((target, row), &factor) in rows.zip(factors) {
+                for (target, number) in target.iter_mut().zip(row) {
+                    *target = factor * number;
                 }
             }
         },

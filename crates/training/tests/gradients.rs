@@ -100,7 +100,8 @@ fn gradient(model: &impl Model, parameters: &[f32], examples: &Examples, index: 
 
 fn loss(model: &impl Model, parameters: &[f32], examples: &Examples, index: usize) -> f64 {
     let (mut memory, mut findings) = (vec![f32::NAN; model.memory(1)], Findings::default());
-    let chunk = Chunk { inputs: examples.input(index), labels: &[examples.label(index)] };
+    let label = examples.label(index);
+    let chunk = Chunk::new(examples.input(index), std::slice::from_ref(&label));
     model.predict(parameters, chunk, &mut memory, &mut findings);
     f64::from(findings.losses[0])
 }
@@ -204,7 +205,7 @@ fn norms_by_products_are_upper_bounds() {
     let (examples, parameters) = (examples(input, 3, 8, 7), numbers(model.parameters(), 3));
     let parameters: Vec<f32> = parameters.iter().map(|x| x * 0.05).collect();
     let inputs: Vec<f32> = (0..8).flat_map(|i| examples.input(i).to_vec()).collect();
-    let chunk = Chunk { inputs: &inputs, labels: examples.labels() };
+    let chunk = Chunk::new(&inputs, examples.labels());
     let (mut memory, mut norms) = (vec![f32::NAN; model.memory(8)], vec![f64::NAN; 16]);
     model.examine(&parameters, chunk, &mut memory, &mut Findings::default()).expect("gradients");
     model.squared_norms(chunk, &mut memory, &mut norms);

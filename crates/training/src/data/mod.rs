@@ -1,5 +1,6 @@
 //! Examples to learn from: inputs and labels, checked once.
 
+use crate::model::Chunk;
 use std::fmt;
 
 pub mod cifar;
@@ -62,6 +63,8 @@ pub struct Examples {
     classes: usize,
     inputs: Vec<f32>,
     labels: Vec<u32>,
+    /// `‖x‖²` of each input: every gradient of a linear first layer wants it.
+    squared_norms: Vec<f64>,
 }
 
 /// Examples that cannot be learned from. Says where, never what: the values are somebody's.
@@ -111,7 +114,9 @@ impl Examples {
         if let Some(index) = labels.iter().position(|&label| label as usize >= classes) {
             return Err(BadExamples::Label { index, classes });
         }
-        Ok(Self { shape, classes, inputs, labels })
+        let mut squared_norms = vec![0.0; labels.len()];
+        paygo_matrix::squared_norms(&inputs, shape.len(), |index, norm| squared_norms[index] = norm);
+        Ok(Self { shape, classes, inputs, labels, squared_norms })
     }
 
     /// How many. Public only where the neighbor relation keeps the number of examples.
@@ -171,6 +176,17 @@ impl Examples {
         &self.labels
     }
 
+    /// Those in a range, side by side.
+    pub(crate) fn chunk(&self, range: std::ops::Range<usize>) -> Chunk<'_> {
+        let (inputs, labels) = (self.inputs(range.clone()), &self.labels[range.clone()]);
+        Chunk { inputs, labels, squared_norms: Some(&self.squared_norms[range]) }
+    }
+
+    /// `‖x‖²` of an input.
+    pub(crate) fn squared_norm(&self, index: usize) -> f64 {
+        self.squared_norms[index]
+    }
+
     /// These examples, in this order.
     ///
     /// # Panics
@@ -179,7 +195,8 @@ impl Examples {
     pub fn select(&self, indices: &[usize]) -> Self {
         let inputs = indices.iter().flat_map(|&index| self.input(index)).copied().collect();
         let labels = indices.iter().map(|&index| self.label(index)).collect();
-        Self { shape: self.shape, classes: self.classes, inputs, labels }
+        let squared_norms = indices.iter().map(|&index| self.squared_norms[index]).collect();
+        Self { shape: self.shape, classes: self.classes, inputs, labels, squared_norms }
     }
 
     /// The same labels with other inputs, one for each example.

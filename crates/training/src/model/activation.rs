@@ -37,8 +37,9 @@ impl InPlace for Activation {
                 #[inline(always)]
                 || {
                     for x in numbers {
-                        // Keeps a NaN, which `max` would hide.
-                        *x = if *x < 0.0 { 0.0 } else { *x };
+                        // Keeps a NaN, which `max` would hide. (A choice between a number and what is there already would become
+                        // a store under a mask, which is slow.)
+                        *x = if x.is_nan() { f32::NAN } else { x.max(0.0) };
                     }
                 },
             ),
@@ -60,7 +61,7 @@ impl InPlace for Activation {
                 #[inline(always)]
                 || {
                     for (error, &y) in numbers {
-                        *error = if y <= 0.0 { 0.0 } else { *error };
+                        *error *= if y <= 0.0 { 0.0 } else { 1.0 };
                     }
                 },
             ),

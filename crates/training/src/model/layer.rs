@@ -109,6 +109,8 @@ pub trait InPlace {
 pub struct Pass<'a> {
     /// Its input.
     pub input: &'a [f32],
+    /// `‖x‖²` of each example's input, where it is known.
+    pub squared_norms_of_input: Option<&'a [f64]>,
     /// Its output.
     pub output: &'a [f32],
     /// The error of its output.

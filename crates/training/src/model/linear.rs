@@ -2,13 +2,13 @@
 
 use super::layer::{Layer, Pass, Start, Tensor};
 use crate::data::Shape;
-use crate::vector::{add_rows, fill_rows, scale_rows, squared_norm};
-use paygo_matrix::{Target, View, multiply};
+use crate::vector::{add_rows, add_scaled_rows, fill_rows, scale_rows, write_scaled_rows};
+use paygo_matrix::{Target, View, multiply, squared_norms};
 
 /// Every output is a weighted sum of all inputs, and a constant.
 ///
-/// An example's gradient is `xᵀ·e`, so its norm is `‖x‖·‖e‖` and need not be written down: clipping scales the rows of `e` before
-/// one product.
+/// An example's gradient is `xᵀ·e`, so its norm is `‖x‖·‖e‖` and need not be written down: clipping scales the rows of
+/// `x` or `e` before one product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linear {
     inputs: usize,
@@ -41,8 +41,9 @@ impl Layer for Linear {
         ]
     }
 
-    fn memory(&self, _rows: usize) -> usize {
-        0
+    /// The inputs once more, scaled, where they are shorter than the errors.
+    fn memory(&self, rows: usize) -> usize {
+        if self.inputs < self.outputs { rows * self.inputs } else { 0 }
     }
 
     fn forward(&self, rows: usize, parameters: &[f32], input: &[f32], output: &mut [f32], _memory: &mut [f32]) {
@@ -58,20 +59,31 @@ impl Layer for Linear {
     }
 
     fn squared_norms(&self, _rows: usize, pass: Pass<'_>, norms: &mut [f64]) {
-        let (inputs, errors) = (pass.input.chunks_exact(self.inputs), pass.error.chunks_exact(self.outputs));
-        for ((input, error), norm) in inputs.zip(errors).zip(norms) {
-            // The constant is an input of 1.
-            *norm = (squared_norm(input) + 1.0) * squared_norm(error);
+        squared_norms(pass.error, self.outputs, |row, of_error| norms[row] = of_error);
+        // The constant is an input of 1.
+        match pass.squared_norms_of_input {
+            Some(of_inputs) => norms.iter_mut().zip(of_inputs).for_each(|(norm, of_input)| *norm *= of_input + 1.0),
+            None => squared_norms(pass.input, self.inputs, |row, of_input| norms[row] *= of_input + 1.0),
         }
     }
 
     fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
-        if let Some(factors) = factors {
-            scale_rows(pass.error, self.outputs, factors);
-        }
         let (weights, constants) = sum.split_at_mut(self.inputs * self.outputs);
-        let input = View::new(pass.input, rows, self.inputs).transposed();
+        // Either side of the product may be scaled: the shorter.
+        let mut input = pass.input;
+        match factors {
+            Some(factors) if self.inputs < self.outputs => {
+                write_scaled_rows(pass.memory, input, factors);
+                input = pass.memory;
+                add_scaled_rows(constants, pass.error, factors, mode);
+            }
+            Some(factors) => {
+                scale_rows(pass.error, self.outputs, factors);
+                add_rows(constants, pass.error, mode);
+            }
+            None => add_rows(constants, pass.error, mode),
+        }
+        let input = View::new(input, rows, self.inputs).transposed();
         multiply(weights, mode, input, View::new(pass.error, rows, self.outputs));
-        add_rows(constants, pass.error, mode);
     }
 }

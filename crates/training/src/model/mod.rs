@@ -39,6 +39,16 @@ pub struct Chunk<'a> {
     pub inputs: &'a [f32],
     /// Their labels.
     pub labels: &'a [u32],
+    /// `‖x‖²` of each input, where it is known. Clipping rests on it, so only [`crate::data::Examples`] says it.
+    pub(crate) squared_norms: Option<&'a [f64]>,
+}
+
+impl<'a> Chunk<'a> {
+    /// Input after input, and their labels.
+    #[must_use]
+    pub const fn new(inputs: &'a [f32], labels: &'a [u32]) -> Self {
+        Self { inputs, labels, squared_norms: None }
+    }
 }
 
 /// What was found about each example of a chunk. It depends on the data.

@@ -70,14 +70,14 @@ impl Model for Network {
         self.predict(parameters, chunk, memory, findings);
         let rows = chunk.labels.len();
         let (output, error, memory) = self.split(rows, memory);
-        self.layers.backward(rows, parameters, Pass { input: chunk.inputs, output, error, memory }, None);
+        self.layers.backward(rows, parameters, pass(chunk, output, error, memory), None);
         Ok(())
     }
 
     fn squared_norms(&self, chunk: Chunk<'_>, memory: &mut [f32], norms: &mut [f64]) {
         let rows = chunk.labels.len();
         let (output, error, memory) = self.split(rows, memory);
-        self.layers.squared_norms(rows, Pass { input: chunk.inputs, output, error, memory }, norms);
+        self.layers.squared_norms(rows, pass(chunk, output, error, memory), norms);
     }
 
     fn add_gradients(
@@ -90,8 +90,12 @@ impl Model for Network {
     ) {
         let rows = chunk.labels.len();
         let (output, error, memory) = self.split(rows, memory);
-        self.layers.add_gradients(rows, Pass { input: chunk.inputs, output, error, memory }, factors, sum, mode);
+        self.layers.add_gradients(rows, pass(chunk, output, error, memory), factors, sum, mode);
     }
+}
+
+const fn pass<'a>(chunk: Chunk<'a>, output: &'a [f32], error: &'a mut [f32], memory: &'a mut [f32]) -> Pass<'a> {
+    Pass { input: chunk.inputs, squared_norms_of_input: chunk.squared_norms, output, error, memory }
 }
 
 /// The loss `ln Σ e^z − z_label`, the class with the largest logit, and the loss's gradient.

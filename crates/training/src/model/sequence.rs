@@ -11,6 +11,8 @@ use std::ops::Range;
 pub struct Sequence {
     input: Shape,
     layers: Vec<Box<dyn Layer>>,
+    /// How many parameters and groups each layer has.
+    counts: Vec<(usize, usize)>,
 }
 
 /// Where a layer's numbers lie, all counted from the start of their own kind.
@@ -31,7 +33,9 @@ impl Sequence {
     #[must_use]
     pub fn new(input: Shape, layers: Vec<Box<dyn Layer>>) -> Self {
         assert!(!layers.is_empty(), "a sequence has layers");
-        Self { input, layers }
+        let parameters = |layer: &dyn Layer| layer.parameters().iter().map(Tensor::len).sum();
+        let counts = layers.iter().map(|layer| (parameters(&**layer), layer.groups())).collect();
+        Self { input, layers, counts }
     }
 
     /// The shape of an example's input.
@@ -47,7 +51,7 @@ impl Sequence {
         }
         let (mut parameters, mut memory, mut groups, mut end) = (0, 0, 0, 0);
         let mut places: Vec<Place<'_>> = Vec::with_capacity(self.layers.len());
-        for (index, layer) in self.layers.iter().enumerate() {
+        for (index, (layer, count)) in self.layers.iter().zip(&self.counts).enumerate() {
             let is_last = index + 1 == self.layers.len();
             let over = places.last().filter(|before| !is_last && !before.layer.looks_at_its_output());
             let in_place = over.and_then(|_| layer.in_place());
@@ -59,9 +63,9 @@ impl Sequence {
             places.push(Place {
                 layer: &**layer,
                 in_place,
-                parameters: take(&mut parameters, layer.parameters().iter().map(Tensor::len).sum()),
+                parameters: take(&mut parameters, count.0),
                 memory: take(&mut memory, layer.memory(rows)),
-                groups: take(&mut groups, layer.groups()),
+                groups: take(&mut groups, count.1),
                 output,
             });
         }
@@ -98,6 +102,7 @@ impl Sequence {
             let (errors_before, errors_after) = errors.split_at_mut(place.output.start);
             let this = Pass {
                 input: if index == 0 { pass.input } else { &activations[before.clone()] },
+                squared_norms_of_input: pass.squared_norms_of_input.filter(|_| index == 0),
                 output: if is_last { pass.output } else { &activations[place.output.clone()] },
                 error: if is_last { &mut *pass.error } else { &mut errors_after[..place.output.len()] },
                 memory: &mut memory[place.memory.clone()],
@@ -123,7 +128,7 @@ impl Layer for Sequence {
     }
 
     fn groups(&self) -> usize {
-        self.layers.iter().map(|layer| layer.groups()).sum()
+        self.counts.iter().map(|count| count.1).sum()
     }
 
     fn looks_at_its_output(&self) -> bool {
@@ -294,11 +299,12 @@ impl Residual {
     fn both(&self, rows: usize, pass: Pass<'_>, mut visit: impl FnMut(Part<'_>, Pass<'_>, &mut [f32])) {
         let [of_inside, of_shortcut, scratch, inside, beside] = self.split(rows, pass.memory);
         let mut error = pass.error.to_vec();
-        let one = Pass { input: pass.input, output: of_inside, error: &mut error, memory: inside };
+        let (input, squared_norms_of_input) = (pass.input, pass.squared_norms_of_input);
+        let one = Pass { input, squared_norms_of_input, output: of_inside, error: &mut error, memory: inside };
         visit(Part::Inside, one, scratch);
         if let Some(layer) = &self.shortcut {
             error.copy_from_slice(pass.error);
-            let one = Pass { input: pass.input, output: of_shortcut, error: &mut error, memory: beside };
+            let one = Pass { input, squared_norms_of_input, output: of_shortcut, error: &mut error, memory: beside };
             visit(Part::Shortcut(&**layer), one, scratch);
         }
     }

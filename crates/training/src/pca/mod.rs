@@ -14,7 +14,6 @@ mod eigen;
 use crate::batching::NotCovered;
 use crate::data::{Examples, Shape};
 use crate::gate::{Gate, GateError};
-use crate::gradient::BLOCK;
 use crate::noise::release;
 use crate::vector::vectorized;
 use paygo_accounting::cost::{Cost, CostError};
@@ -212,8 +211,10 @@ fn noisy_triangle(
     let sum = add_up(examples).expose();
     let mut released = vec![0.0; sum.len()];
     // One over a power of two: exact.
-    let blocks = sum.par_chunks(BLOCK).map(|block| block.iter().map(|x| x / LONGEST).collect::<Vec<f64>>());
-    release(blocks, noise_multiplier.get(), 1.0, source, &mut released);
+    let total = |start: usize, part: &mut [f64]| {
+        part.iter_mut().zip(&sum[start..]).for_each(|(number, x)| *number = x / LONGEST);
+    };
+    release(total, noise_multiplier.get(), 1.0, source, &mut released);
     Ok(released)
 }
 

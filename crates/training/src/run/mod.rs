@@ -126,7 +126,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         // An example that is nobody's.
         let model = self.plan.model;
         let inputs = vec![0.5; model.input().len()];
-        let chunk = Chunk { inputs: &inputs, labels: &[0] };
+        let chunk = Chunk::new(&inputs, &[0]);
         model.examine(&self.parameters, chunk, &mut vec![0.0; model.memory(1)], &mut Findings::default())?;
         Ok(())
     }
@@ -324,7 +324,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             }
         };
         let sum = clock.elapsed().as_secs_f64();
-        let total = self.summer.blocks();
+        let total = |start: usize, part: &mut [f64]| self.summer.part(start, part);
         if matches!(self.plan.privacy, Privacy::None) {
             release_without_noise(total, batch.divisor, &mut self.gradient);
         } else {
@@ -404,7 +404,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
                 // The permit was for this draw.
                 drop(permit);
                 #[expect(clippy::cast_precision_loss, reason = "a number of examples")]
-                let total = rayon::iter::once(vec![correct.expose().correct as f64]);
+                let total = |_: usize, part: &mut [f64]| part.fill(correct.expose().correct as f64);
                 let mut released = [0.0];
                 release(total, noise_std, 1.0, &mut self.source, &mut released);
                 Ok(Some(f64::from(released[0])))
@@ -536,9 +536,8 @@ pub fn evaluate<M: Model + ?Sized>(model: &M, parameters: &[f32], examples: &Exa
     let starts: Vec<usize> = (0..examples.len()).step_by(ROWS).collect();
     let chunk = |(memory, findings): &mut (Vec<f32>, Findings), &start: &usize| {
         let range = start..examples.len().min(start + ROWS);
-        let inputs = examples.inputs(range.clone());
         memory.resize(model.memory(range.len()), 0.0);
-        model.predict(parameters, Chunk { inputs, labels: &examples.labels()[range.clone()] }, memory, findings);
+        model.predict(parameters, examples.chunk(range), memory, findings);
         let loss: f64 = findings.losses.iter().map(|&loss| f64::from(loss)).sum();
         let correct = findings.correct.iter().filter(|&&correct| correct).count();
         (loss, correct)
