@@ -105,6 +105,12 @@ impl Sampler {
         self.batching
     }
 
+    /// Which databases are neighbors.
+    #[must_use]
+    pub const fn neighbors(&self) -> Neighbors {
+        self.neighbors
+    }
+
     /// The same with another batching.
     ///
     /// # Errors

@@ -5,20 +5,23 @@
 //! ([`Summer::l2_sensitivity`]):
 //! - What an example contributes depends on that example and the parameters alone, bit for bit ([`crate::model::Model`]; the rows of a
 //!   matrix product do not know each other).
-//! - Examples are added up in *chains*. An example comes to a chain by a coin of its own, tossed once for the whole run; so whatever
-//!   the coins of the others are, they are as likely without it, and taking it away changes one chain. (Positions would not do: where a
-//!   row is taken out of a file, all that follow move up.) Adding up L vectors of norm C in single precision is off by at most `L²/2·u·C`, once for each neighbor.
+//! - Examples are added up in *chains*, and taking one away changes one chain. Where neighbors have equally many examples, an example
+//!   comes to a chain by its place in the batch, which is the same for both. Otherwise by a coin of its own, tossed once for the whole
+//!   run; whatever the coins of the others are, they are as likely without it. (Places would not do: where a row is taken out of a
+//!   file, all that follow move up.) Adding up L vectors of norm C in single precision is off by at most `L²/2·u·C`, once for each
+//!   neighbor.
 //! - Chains are added up in double precision, which is counted too: 10⁻⁶ of C for a million examples.
 //! - Norms are taken larger than computed by [`NORM_MARGIN`], more than the error of computing them.
 
 use crate::data::Examples;
 use crate::model::{Chunk, Findings, MissingGradient, Model, Target};
 use crate::vector::vectorized;
-use paygo_accounting::params::OutOfDomain;
+use paygo_accounting::params::{Neighbors, OutOfDomain};
 use paygo_accounting::secret::Secret;
 use paygo_noise::{Source, coin};
 use paygo_numeric::rounding::{add_up, mul_up, sqrt_up};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -213,8 +216,8 @@ pub struct Summer<'a, M: ?Sized> {
     longest: usize,
     /// Public: how many examples are in a batch, about.
     expected: usize,
-    /// The chain of each example.
-    chain_of: Vec<u32>,
+    /// The chain of each example, by its coin; none where places do.
+    chain_of: Option<Vec<u32>>,
     /// How many chains there are.
     chains: usize,
     /// A batch of everybody, once it has been asked for.
@@ -254,14 +257,24 @@ pub struct BatchFindings {
 }
 
 impl<'a, M: Model + ?Sized> Summer<'a, M> {
-    /// For batches of about `expected` examples, a public number. Tosses each example's coin.
+    /// For batches of about `expected` examples, a public number. Tosses each example's coin where neighbors differ in number.
     #[must_use]
-    pub fn new(model: &'a M, examples: &'a Examples, expected: usize, source: &mut Source) -> Self {
+    pub fn new(
+        model: &'a M,
+        examples: &'a Examples,
+        expected: usize,
+        neighbors: Neighbors,
+        source: &mut Source,
+    ) -> Self {
         // As many chains for every thread.
         let chains = expected.div_ceil(chain_length(model.parameters())).next_multiple_of(rayon::current_num_threads());
-        // So long that a sampled chain is practically never longer: twelve deviations.
-        let mean = expected.div_ceil(chains);
-        let longest = mean + 12 * mean.isqrt() + 12;
+        let mean = expected.div_ceil(chains).max(1);
+        let chain_of = match neighbors {
+            Neighbors::AddRemove => Some(coins(examples.len(), chains, source)),
+            Neighbors::ZeroOut | Neighbors::ReplaceOne => None,
+        };
+        // Coins: so long that a chain is practically never longer, twelve deviations.
+        let longest = if chain_of.is_some() { mean + 12 * mean.isqrt() + 12 } else { mean };
         // As many examples at a time as stay in cache; or as make the parameters, which pass through it for every chunk, worth it.
         let each = model.memory(64).div_ceil(64) + model.input().len();
         let rows = (CHUNK_NUMBERS.max(2 * model.parameters()) / each).clamp(8, 512);
@@ -270,7 +283,7 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             examples,
             longest,
             expected,
-            chain_of: coins(examples.len(), chains, source),
+            chain_of,
             chains,
             everybody: None,
             rows,
@@ -292,25 +305,34 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         batch: &[u32],
         scaling: Scaling<'_>,
     ) -> Result<Secret<BatchFindings>, MissingGradient> {
+        let everybody = batch.len() == self.examples.len();
         let order = self.order(batch);
-        let positions: Vec<u32> = order.iter().map(|&at| batch[at as usize]).collect();
+        let positions: Cow<'_, [u32]> = match &order {
+            Some(order) => order.iter().map(|&at| batch[at as usize]).collect(),
+            None => batch.into(),
+        };
         // Accounts in the order of the chains, and back again at the end.
         let mut moved = Vec::new();
         let mut sampled = Vec::new();
-        let (mut rest, back) = match scaling {
-            Scaling::None => (Part::None, None),
-            Scaling::Clip(clip) => (Part::Clip(clip), None),
-            Scaling::Personal(personal) => {
+        let mut back = None;
+        let mut rest = match (scaling, &order) {
+            (Scaling::None, _) => Part::None,
+            (Scaling::Clip(clip), _) => Part::Clip(clip),
+            (Scaling::Personal(personal), None) => Part::Personal(personal),
+            (Scaling::Personal(personal), Some(order)) => {
                 moved.extend(order.iter().map(|&at| personal.spent[at as usize]));
                 sampled.extend(order.iter().map(|&at| personal.sampled.is_none_or(|sampled| sampled[at as usize])));
-                let part = Personal { spent: &mut moved, charge: personal.charge, sampled: Some(&sampled) };
-                (Part::Personal(part), Some(personal.spent))
+                back = Some((personal.spent, order));
+                Part::Personal(Personal { spent: &mut moved, charge: personal.charge, sampled: Some(&sampled) })
             }
         };
+        // Without coins all are of one kind, and are cut at the same places.
+        let same =
+            |&a: &u32, &b: &u32| self.chain_of.as_ref().is_none_or(|chain| chain[a as usize] == chain[b as usize]);
         let longest = self.longest;
         let mut start = 0;
         let mut chains: Vec<(Range<usize>, Part<'_>)> = positions
-            .chunk_by(|&a, &b| self.chain_of[a as usize] == self.chain_of[b as usize])
+            .chunk_by(same)
             .flat_map(|chain| chain.chunks(longest))
             .map(|chain| {
                 start += chain.len();
@@ -322,8 +344,11 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         for chains in chains.chunks_mut(self.wave.len()) {
             self.absorb();
             self.pending = chains.len();
-            let everybody = self.everybody.as_ref().filter(|_| batch.len() == self.chain_of.len());
-            let rows = match everybody.and_then(|everybody| everybody.examples.as_ref()) {
+            let arranged = match &order {
+                None => Some(self.examples),
+                Some(_) => self.everybody.as_ref().and_then(|everybody| everybody.examples.as_ref()),
+            };
+            let rows = match arranged.filter(|_| everybody) {
                 Some(examples) => Rows::Arranged(examples),
                 None => Rows::Listed(self.examples, &positions),
             };
@@ -338,45 +363,29 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             found.loss += wave.iter().map(|chain| chain.loss).sum::<f64>();
             found.correct += wave.iter().map(|chain| chain.correct).sum::<usize>();
         }
-        if let Some(spent) = back {
+        if let Some((spent, order)) = back {
             order.iter().zip(moved).for_each(|(&at, share)| spent[at as usize] = share);
         }
         Ok(Secret::new(found))
     }
 
-    /// The places of a batch, chain by chain; within a chain in the order of the batch.
-    fn order(&mut self, batch: &[u32]) -> Arc<Vec<u32>> {
+    /// The places of a batch, chain by chain, within a chain in the order of the batch; none where they stay as they are.
+    fn order(&mut self, batch: &[u32]) -> Option<Arc<Vec<u32>>> {
+        let chain_of = self.chain_of.as_ref()?;
         // A batch of everybody has the same order every time.
-        if batch.len() < self.chain_of.len() {
-            return Arc::new(self.fresh_order(batch));
+        if batch.len() < self.examples.len() {
+            return Some(Arc::new(sorted(batch, chain_of, self.chains)));
         }
-        if self.everybody.is_none() {
-            let order = self.fresh_order(batch);
+        let everybody = self.everybody.get_or_insert_with(|| {
+            let order = sorted(batch, chain_of, self.chains);
             let numbers = self.examples.len() * self.examples.shape().len();
             let examples = (numbers <= TWICE).then(|| {
                 let order: Vec<usize> = order.iter().map(|&at| at as usize).collect();
                 self.examples.select(&order)
             });
-            self.everybody = Some(Everybody { order: Arc::new(order), examples });
-        }
-        self.everybody.as_ref().map_or_else(Arc::default, |everybody| Arc::clone(&everybody.order))
-    }
-
-    fn fresh_order(&self, batch: &[u32]) -> Vec<u32> {
-        let mut starts = vec![0u32; self.chains + 1];
-        for &index in batch {
-            starts[self.chain_of[index as usize] as usize + 1] += 1;
-        }
-        for chain in 0..self.chains {
-            starts[chain + 1] += starts[chain];
-        }
-        let mut order = vec![0; batch.len()];
-        for (at, &index) in (0..).zip(batch) {
-            let next = &mut starts[self.chain_of[index as usize] as usize];
-            order[*next as usize] = at;
-            *next += 1;
-        }
-        order
+            Everybody { order: Arc::new(order), examples }
+        });
+        Some(Arc::clone(&everybody.order))
     }
 
     /// What single precision can add to what one example does to the sum, relative to the clip norm.
@@ -434,6 +443,24 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
 fn coins(examples: usize, chains: usize, source: &mut Source) -> Vec<u32> {
     let chain = |source: &mut Source| coin::below(chains as u128, source);
     (0..examples).map(|_| u32::try_from(chain(source)).unwrap_or(u32::MAX)).collect()
+}
+
+/// The places of a batch, chain by chain.
+fn sorted(batch: &[u32], chain_of: &[u32], chains: usize) -> Vec<u32> {
+    let mut starts = vec![0u32; chains + 1];
+    for &index in batch {
+        starts[chain_of[index as usize] as usize + 1] += 1;
+    }
+    for chain in 0..chains {
+        starts[chain + 1] += starts[chain];
+    }
+    let mut order = vec![0; batch.len()];
+    for (at, &index) in (0..).zip(batch) {
+        let next = &mut starts[chain_of[index as usize] as usize];
+        order[*next as usize] = at;
+        *next += 1;
+    }
+    order
 }
 
 /// Adds the sums of chains, in order and from a position on, to a part of the total; or to nothing, if this is the first.

@@ -402,7 +402,13 @@ fn copy<M: Model>(
 ) -> Trace {
     let (public_size, clip) = (flock.everybody.len(), clip());
     let sampler = setting.sampler(public_size, examples.len());
-    let mut summer = Summer::new(&flock.model, examples, sampler.expected(), &mut Source::insecure_from_seed(9));
+    let mut summer = Summer::new(
+        &flock.model,
+        examples,
+        sampler.expected(),
+        Neighbors::AddRemove,
+        &mut Source::insecure_from_seed(9),
+    );
     let first_layer: usize = flock.model.tensors().iter().take(2).map(Tensor::len).sum();
     let mut trace = vec![flock.start.clone()];
     for _ in 0..setting.rounds {
@@ -484,7 +490,13 @@ fn audit<M: Model>(
 /// The logarithm of the likelihood ratio, a sum over rounds.
 fn by_moves<M: Model>(flock: &Flock<M>, setting: &Setting, trace: &Trace) -> Vec<f64> {
     let (everybody, clip) = (flock.everybody.len(), clip());
-    let mut summer = Summer::new(&flock.model, &flock.everybody, everybody, &mut Source::insecure_from_seed(9));
+    let mut summer = Summer::new(
+        &flock.model,
+        &flock.everybody,
+        everybody,
+        Neighbors::AddRemove,
+        &mut Source::insecure_from_seed(9),
+    );
     let indices: Vec<u32> = (0u32..).take(everybody).collect();
     let (chance, scale) = setting.round();
     let variance = (setting.noise_multiplier * summer.l2_sensitivity(&clip) * scale).powi(2);

@@ -1,5 +1,6 @@
 //! Every layer's gradient against finite differences, and clipped sums against a slow reference that writes every gradient down.
 
+use paygo_accounting::params::Neighbors;
 use paygo_noise::Source;
 use paygo_training::data::{Examples, Shape};
 use paygo_training::gradient::{Clip, NORM_MARGIN, Personal, Scaling, Summer};
@@ -93,7 +94,7 @@ fn parameters(model: &impl Model) -> Vec<f32> {
 
 /// The gradient of one example.
 fn gradient(model: &impl Model, parameters: &[f32], examples: &Examples, index: usize) -> Vec<f64> {
-    let mut summer = Summer::new(model, examples, 1, &mut Source::insecure_from_seed(4));
+    let mut summer = Summer::new(model, examples, 1, Neighbors::AddRemove, &mut Source::insecure_from_seed(4));
     summer.add_up(parameters, &[u32::try_from(index).expect("few")], Scaling::None).expect("a gradient");
     summer.total().expose().to_vec()
 }
@@ -185,13 +186,15 @@ fn clipped_sums_agree_with_gradients_written_down() {
         let by_layer = Clip::by_layer(0.3, model.groups()).expect("a norm");
         for (clip, groups) in [(whole, vec![parameters.len()]), (by_layer, lengths)] {
             let slow = reference(&model, &parameters, &examples, &batch, &clip, &groups);
-            let mut summer = Summer::new(&model, &examples, 60, &mut Source::insecure_from_seed(4));
-            summer.add_up(&parameters, &batch, Scaling::Clip(&clip)).expect("a sum");
-            let norm = slow.iter().map(|x| x * x).sum::<f64>().sqrt();
-            let off = slow.iter().zip(summer.total().expose()).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
-            // The margin on norms, and single precision.
-            assert!(off < 60.0 * clip.norm() * NORM_MARGIN + 1e-4 * norm, "{name}: off by {off} of {norm}");
-            assert!(off > 0.0);
+            for neighbors in [Neighbors::AddRemove, Neighbors::ZeroOut] {
+                let mut summer = Summer::new(&model, &examples, 60, neighbors, &mut Source::insecure_from_seed(4));
+                summer.add_up(&parameters, &batch, Scaling::Clip(&clip)).expect("a sum");
+                let norm = slow.iter().map(|x| x * x).sum::<f64>().sqrt();
+                let off = slow.iter().zip(summer.total().expose()).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+                // The margin on norms, and single precision.
+                assert!(off < 60.0 * clip.norm() * NORM_MARGIN + 1e-4 * norm, "{name}: off by {off} of {norm}");
+                assert!(off > 0.0);
+            }
         }
     }
 }
@@ -217,7 +220,7 @@ fn norms_by_products_are_upper_bounds() {
     let clip = Clip::whole(0.1).expect("a norm");
     let batch: Vec<u32> = (0..8).collect();
     let slow = reference(&model, &parameters, &examples, &batch, &clip, &[parameters.len()]);
-    let mut summer = Summer::new(&model, &examples, 8, &mut Source::insecure_from_seed(4));
+    let mut summer = Summer::new(&model, &examples, 8, Neighbors::AddRemove, &mut Source::insecure_from_seed(4));
     summer.add_up(&parameters, &batch, Scaling::Clip(&clip)).expect("a sum");
     let off = slow.iter().zip(summer.total().expose()).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
     assert!(off < 8.0 * 0.1 * 0.02, "{off}");
@@ -230,7 +233,8 @@ fn nobody_changes_the_sum_by_more_than_the_sensitivity() {
         let count = 600;
         let (examples, parameters) = (examples(model.input(), model.classes(), count, 8), parameters(&model));
         for clip in [Clip::whole(1e-3).expect("a norm"), Clip::by_layer(1e-3, model.groups()).expect("a norm")] {
-            let mut summer = Summer::new(&model, &examples, count, &mut Source::insecure_from_seed(4));
+            let mut summer =
+                Summer::new(&model, &examples, count, Neighbors::AddRemove, &mut Source::insecure_from_seed(4));
             let all: Vec<u32> = (0..600).collect();
             summer.add_up(&parameters, &all, Scaling::Clip(&clip)).expect("a sum");
             let with = summer.total().expose().to_vec();
@@ -245,6 +249,34 @@ fn nobody_changes_the_sum_by_more_than_the_sensitivity() {
     }
 }
 
+/// The same where somebody's gradient becomes zero and all others keep their places.
+#[test]
+fn nobody_changes_the_sum_by_more_than_the_sensitivity_where_places_stay() {
+    for (name, model) in networks() {
+        let count = 600;
+        let (examples, parameters) = (examples(model.input(), model.classes(), count, 8), parameters(&model));
+        let clip = Clip::whole(1e-3).expect("a norm");
+        let mut summer = Summer::new(&model, &examples, count, Neighbors::ZeroOut, &mut Source::insecure_from_seed(4));
+        let coins = Summer::new(&model, &examples, count, Neighbors::AddRemove, &mut Source::insecure_from_seed(4));
+        assert!(summer.margin() < coins.margin() / 2.0, "{} {}", summer.margin(), coins.margin());
+        let all: Vec<u32> = (0..600).collect();
+        let charge = |spent: u32, norm: f64| (spent, (1e-3 / norm.sqrt()).min(1.0) as f32);
+        let mut sum = |gone: Option<usize>| {
+            let sampled: Vec<bool> = (0..count).map(|i| Some(i) != gone).collect();
+            let personal = Personal { spent: &mut vec![0; count], charge: &charge, sampled: Some(&sampled) };
+            summer.add_up(&parameters, &all, Scaling::Personal(personal)).expect("a sum");
+            (summer.total().expose().to_vec(), summer.l2_sensitivity(&clip))
+        };
+        let (with, sensitivity) = sum(None);
+        for gone in [0, 1, 130, 299, 300, 599] {
+            let (without, _) = sum(Some(gone));
+            let change = with.iter().zip(without).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+            assert!(change <= sensitivity, "{name}: {change}");
+            assert!(change > 0.5 * clip.norm() || name == "convolutions", "{name}: {change}");
+        }
+    }
+}
+
 #[test]
 fn an_example_whose_gradient_is_no_number_contributes_nothing_and_pays() {
     let model = Network::new(Sequence::new(Shape::vector(2), vec![Box::new(Linear::new(2, 2))]));
@@ -254,7 +286,7 @@ fn an_example_whose_gradient_is_no_number_contributes_nothing_and_pays() {
     let parameters = [3.0, -3.0, 3.0, -3.0, 0.0, 0.0];
     let clip = Clip::whole(1.0).expect("a norm");
     let sum = |batch: &[u32]| {
-        let mut summer = Summer::new(&model, &examples, 3, &mut Source::insecure_from_seed(4));
+        let mut summer = Summer::new(&model, &examples, 3, Neighbors::AddRemove, &mut Source::insecure_from_seed(4));
         summer.add_up(&parameters, batch, Scaling::Clip(&clip)).expect("a sum");
         summer.total().expose().to_vec()
     };
@@ -264,7 +296,7 @@ fn an_example_whose_gradient_is_no_number_contributes_nothing_and_pays() {
     // With a budget for each, it is charged in full; the factor of the others is theirs.
     let mut spent = [0, 0, 0];
     let charge = |spent: u32, norm: f64| (spent + if norm.is_finite() { 1 } else { 100 }, 0.5);
-    let mut summer = Summer::new(&model, &examples, 3, &mut Source::insecure_from_seed(4));
+    let mut summer = Summer::new(&model, &examples, 3, Neighbors::AddRemove, &mut Source::insecure_from_seed(4));
     let personal = Personal { spent: &mut spent, charge: &charge, sampled: Some(&[true, true, false]) };
     summer.add_up(&parameters, &[0, 1, 2], Scaling::Personal(personal)).expect("a sum");
     let halves: Vec<f64> = gradient(&model, &parameters, &examples, 0).iter().map(|x| x / 2.0).collect();
@@ -298,7 +330,7 @@ impl Gradient for Forgetful {
 fn a_missing_gradient_is_an_error() {
     let examples = examples(Shape::vector(2), 2, 4, 9);
     let model = OneByOne::new(Forgetful);
-    let mut summer = Summer::new(&model, &examples, 4, &mut Source::insecure_from_seed(4));
+    let mut summer = Summer::new(&model, &examples, 4, Neighbors::AddRemove, &mut Source::insecure_from_seed(4));
     let error = summer.add_up(&[0.0; 4], &[0, 1], Scaling::None).expect_err("missing");
     assert_eq!(
         error.to_string(),

@@ -88,7 +88,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             return Err(TrainError::Needs { what: "a policy that moves the batch", needs: "poisson batches" });
         }
         let mut parameters = start(model, &mut source);
-        let summer = Summer::new(model, examples, plan.sampler.expected(), &mut source);
+        let summer = Summer::new(model, examples, plan.sampler.expected(), plan.sampler.neighbors(), &mut source);
         let run = Self {
             summer,
             gate,
@@ -214,7 +214,8 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         {
             self.plan.sampler = self.plan.sampler.with(batching)?;
             let expected = self.plan.sampler.expected();
-            self.summer = Summer::new(self.plan.model, self.plan.examples, expected, &mut self.source);
+            let neighbors = self.plan.sampler.neighbors();
+            self.summer = Summer::new(self.plan.model, self.plan.examples, expected, neighbors, &mut self.source);
         }
         let round = self.plan.sampler.round(noise_multiplier)?;
         let entry = Entry::Round { noise_multiplier: noise_multiplier.get(), batching: self.plan.sampler.batching() };
