@@ -182,6 +182,39 @@ fn a_seeded_run_stays_not_private_when_it_is_resumed() {
 }
 
 /// What is wrong with a file is said, with the place, before anything is charged.
+/// The components are charged, stored with the checkpoint and the model, and not drawn again when a run goes on.
+#[test]
+fn principal_components_are_charged_once() {
+    let pca = "count = 10000\nprincipal_components = { count = 20, noise_multiplier = 8.0 }";
+    let place = with(&demo().replace("count = 10000", pca).replace("public_size = 10000\nprincipal", "principal"));
+    let run = |arguments: &[&str]| {
+        let output = paygo(arguments, place.path());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON")
+    };
+    let answer = run(&["train", "config.toml", "--out", "run", "--json"]);
+    assert!(answer["promise"].as_str().expect("text").starts_with("(3, 1e-5)-DP"));
+    assert!(answer["last"]["public_accuracy"].as_f64().expect("a number") > 0.5, "{answer}");
+    let stored = || {
+        let (_folder, interrupted) = Folder::open(&place.path().join("run")).expect("a run");
+        let charged =
+            |entry: &Entry| matches!(entry, Entry::Components { noise_multiplier } if *noise_multiplier == 8.0);
+        let times: u64 =
+            interrupted.state.history.iter().filter(|(entry, _)| charged(entry)).map(|(_, count)| count).sum();
+        (interrupted.components.expect("components"), times)
+    };
+    let (components, times) = stored();
+    assert_eq!((components.len(), times), (20 * 196, 1));
+    let model = std::fs::read(place.path().join("run/model.safetensors")).expect("a model");
+    let length = usize::from(u16::from_le_bytes([model[0], model[1]]));
+    let header: serde_json::Value = serde_json::from_slice(&model[8..8 + length]).expect("JSON");
+    assert_eq!(header["components"]["shape"], serde_json::json!([20, 196]));
+    assert_eq!(header["0.weight"]["shape"], serde_json::json!([20, 100]));
+    let again = run(&["train", "--resume", "run", "--json"]);
+    assert_eq!(again["odometer"], answer["odometer"]);
+    assert_eq!(stored(), (components, 1));
+}
+
 #[test]
 fn bad_files_are_refused() {
     let cases: &[(&str, &str, &str)] = &[
@@ -216,6 +249,17 @@ fn bad_files_are_refused() {
             "goes with filter gdp, zcdp or fixed-order",
         ),
         ("clip_norm = 1.0", "clip_norm = 1.0\nfilter = \"gdp\"", "filter gdp takes full batches"),
+        (
+            "count = 10000",
+            "count = 10000\nprincipal_components = { count = 197, noise_multiplier = 10.0 }",
+            "principal_components.count = 197; expected 1 to 196",
+        ),
+        (
+            "count = 10000",
+            "count = 10000\nprincipal_components = { count = 20, noise_multiplier = 0.1 }",
+            "does not cover the principal components",
+        ),
+        ("perceptron = { hidden = [100], activation = \"tanh\" }", "logistic = {}", "logistic"),
         ("epochs = 20\n", "epochs = 20\ntarget = { accuracy = 2.0, noise_std = 10.0, period = 1 }\n", "accuracy"),
     ];
     for (from, to, expected) in cases {

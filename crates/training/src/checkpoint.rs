@@ -8,6 +8,7 @@
 //! the examples.
 
 use crate::model::Model;
+use crate::pca::Projection;
 use crate::policy::Observation;
 use crate::run::{Entry, Journal, Position, State};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -62,6 +63,9 @@ pub struct Folder {
     path: PathBuf,
     /// What the run was asked to do, in the words of whoever asked.
     config: String,
+    /// The principal components that inputs are seen along, if any. They are in every checkpoint, so that they are never on disk
+    /// without their charge.
+    components: Option<Vec<f32>>,
     /// The number of the last checkpoint.
     number: u64,
     journal: Arc<Mutex<JournalFile>>,
@@ -72,6 +76,8 @@ pub struct Folder {
 pub struct Interrupted {
     /// What it was asked to do.
     pub config: String,
+    /// The principal components that inputs are seen along, if any.
+    pub components: Option<Vec<f32>>,
     /// Where it stood.
     pub state: State,
     /// What may have been drawn since.
@@ -124,7 +130,7 @@ impl Folder {
             return Err(FolderError::Taken(path.to_owned()));
         }
         let journal = Arc::new(Mutex::new(JournalFile::open(path)?));
-        Ok(Self { path: path.to_owned(), config: config.to_owned(), number: 0, journal })
+        Ok(Self { path: path.to_owned(), config: config.to_owned(), components: None, number: 0, journal })
     }
 
     /// The folder of a run that was interrupted, and where it stood.
@@ -135,11 +141,11 @@ impl Folder {
         let at = path.join(CHECKPOINT);
         let bytes = std::fs::read(&at).map_err(|source| FolderError::Io { path: at.clone(), source })?;
         let mut journal = JournalFile::open(path)?;
-        let (number, config, state) = decode(&bytes).map_err(|what| FolderError::Damaged { path: at, what })?;
-        let lost = journal.lost(number)?;
-        let folder =
-            Self { path: path.to_owned(), config: config.clone(), number, journal: Arc::new(Mutex::new(journal)) };
-        Ok((folder, Interrupted { config, state, lost }))
+        let (number, mut interrupted) = decode(&bytes).map_err(|what| FolderError::Damaged { path: at, what })?;
+        interrupted.lost = journal.lost(number)?;
+        let (config, components) = (interrupted.config.clone(), interrupted.components.clone());
+        let folder = Self { path: path.to_owned(), config, components, number, journal: Arc::new(Mutex::new(journal)) };
+        Ok((folder, interrupted))
     }
 
     /// Stores where a run stands; after that, and only then, the journal begins anew.
@@ -148,7 +154,7 @@ impl Folder {
     /// [`FolderError`]; the checkpoint and the journal before are then still there.
     pub fn save(&mut self, state: &State) -> Result<(), FolderError> {
         let number = self.number + 1;
-        let bytes = encode(number, &self.config, state)
+        let bytes = encode(number, &self.config, self.components.as_deref(), state)
             .map_err(|what| FolderError::Damaged { path: self.path.join(CHECKPOINT), what })?;
         self.replace(CHECKPOINT, &bytes)?;
         self.number = number;
@@ -174,6 +180,11 @@ impl Folder {
     /// What the run was asked to do, in other words, from the next checkpoint on.
     pub fn rewrite_config(&mut self, config: &str) {
         config.clone_into(&mut self.config);
+    }
+
+    /// The principal components, from the next checkpoint on.
+    pub fn keep_components(&mut self, components: &[f32]) {
+        self.components = Some(components.to_vec());
     }
 
     /// The journal, for the run.
@@ -292,7 +303,7 @@ impl JournalFile {
 }
 
 /// The bytes of a checkpoint.
-fn encode(number: u64, config: &str, state: &State) -> Result<Vec<u8>, &'static str> {
+fn encode(number: u64, config: &str, components: Option<&[f32]>, state: &State) -> Result<Vec<u8>, &'static str> {
     let floats = |numbers: &[f32]| numbers.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     let (optimizer_steps, first, second) = &state.optimizer;
     let mut tensors = vec![
@@ -303,6 +314,9 @@ fn encode(number: u64, config: &str, state: &State) -> Result<Vec<u8>, &'static 
     if let Some(spent) = &state.spent {
         let bytes = spent.iter().flat_map(|share| share.to_le_bytes()).collect();
         tensors.push(("secret.spent", Dtype::U32, spent.len(), bytes));
+    }
+    if let Some(components) = components {
+        tensors.push(("components", Dtype::F32, components.len(), floats(components)));
     }
     let header = Header {
         version: VERSION,
@@ -331,7 +345,7 @@ fn checksum<'a>(parts: impl Iterator<Item = &'a [u8]>) -> u32 {
 }
 
 /// The number, the config and the state.
-fn decode(bytes: &[u8]) -> Result<(u64, String, State), &'static str> {
+fn decode(bytes: &[u8]) -> Result<(u64, Interrupted), &'static str> {
     let damaged = "it is not a checkpoint, or it is damaged";
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|_| damaged)?;
     let entry = |name: &str| metadata.metadata().as_ref().and_then(|metadata| metadata.get(name)).ok_or(damaged);
@@ -348,9 +362,11 @@ fn decode(bytes: &[u8]) -> Result<(u64, String, State), &'static str> {
     let names = ["parameters", "optimizer.first", "optimizer.second"];
     let [values, first, second] = [0, 1, 2].map(|index: usize| tensor(names[index], Dtype::F32));
     let (values, first, second) = (values?, first?, second?);
-    let spent =
-        if tensors.names().contains(&"secret.spent") { Some(tensor("secret.spent", Dtype::U32)?) } else { None };
-    if checksum([text.as_bytes(), values, first, second].into_iter().chain(spent)).to_string() != *crc32 {
+    let optional =
+        |name: &'static str, kind: Dtype| tensors.names().contains(&name).then(|| tensor(name, kind)).transpose();
+    let (spent, components) = (optional("secret.spent", Dtype::U32)?, optional("components", Dtype::F32)?);
+    let parts = [text.as_bytes(), values, first, second].into_iter().chain(spent).chain(components);
+    if checksum(parts).to_string() != *crc32 {
         return Err(damaged);
     }
     let floats =
@@ -363,16 +379,22 @@ fn decode(bytes: &[u8]) -> Result<(u64, String, State), &'static str> {
         history: header.history.into_owned(),
         spent: spent.map(|bytes| bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()),
     };
-    Ok((header.number, header.config.into_owned(), state))
+    let (config, components) = (header.config.into_owned(), components.map(floats));
+    Ok((header.number, Interrupted { config, components, state, lost: Vec::new() }))
 }
 
 /// A model's parameters as a safetensors file, tensor by tensor, with a note for whoever reads it (`paygo` of its metadata).
 ///
-/// Weights of a linear layer are stored `inputs × outputs`, those of a convolution `height × width × inputs × outputs`.
+/// With a projection, inputs are first seen along its `components`, `directions × numbers of an input`. Weights of a linear layer are stored `inputs × outputs`, those of a convolution `height × width × inputs × outputs`.
 ///
 /// # Errors
 /// When the parameters are not the model's.
-pub fn export<M: Model + ?Sized>(model: &M, parameters: &[f32], note: &str) -> Result<Vec<u8>, &'static str> {
+pub fn export<M: Model + ?Sized>(
+    model: &M,
+    parameters: &[f32],
+    projection: Option<&Projection>,
+    note: &str,
+) -> Result<Vec<u8>, &'static str> {
     if parameters.len() != model.parameters() {
         return Err("the model has another number of parameters");
     }
@@ -384,6 +406,12 @@ pub fn export<M: Model + ?Sized>(model: &M, parameters: &[f32], note: &str) -> R
         let view = TensorView::new(Dtype::F32, tensor.shape.clone(), &bytes[start..end]);
         views.push((tensor.name.clone(), view.map_err(|_| "a tensor cannot be written")?));
         start = end;
+    }
+    let directions: Vec<u8> =
+        projection.iter().flat_map(|one| one.components()).flat_map(|x| x.to_le_bytes()).collect();
+    if let Some(projection) = projection {
+        let view = TensorView::new(Dtype::F32, vec![projection.count(), projection.shape().len()], &directions);
+        views.push(("components".to_owned(), view.map_err(|_| "a tensor cannot be written")?));
     }
     let notes = HashMap::from([("paygo".to_owned(), note.to_owned())]);
     safetensors::serialize(views, Some(notes)).map_err(|_| "it cannot be written")
@@ -436,11 +464,14 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let mut folder = Folder::create(place.path(), "a config").expect("a folder");
         folder.save(&state(5)).expect("saved");
+        folder.keep_components(&[0.6, 0.8]);
         folder.save(&state(6)).expect("saved");
         assert!(matches!(open(place.path()), Err(FolderError::Locked(_))));
         drop(folder);
         let back = open(place.path()).expect("opened");
-        assert_eq!(back, Interrupted { config: "a config".into(), state: state(6), lost: vec![] });
+        let expected =
+            Interrupted { config: "a config".into(), components: Some(vec![0.6, 0.8]), state: state(6), lost: vec![] };
+        assert_eq!(back, expected);
         assert!(matches!(Folder::create(place.path(), "x"), Err(FolderError::Taken(_))));
     }
 

@@ -492,7 +492,7 @@ fn add_chains(chains: &[Chain], first: bool, start: usize, total: &mut [f64]) {
 const BLOCK: usize = 1 << 12;
 
 /// About how many numbers a chunk of examples may keep.
-const CHUNK_NUMBERS: usize = 1 << 19;
+const CHUNK_NUMBERS: usize = 1 << 17;
 
 /// Where the examples of a batch lie, in the order of their chains.
 enum Rows<'a> {

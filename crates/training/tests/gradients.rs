@@ -6,7 +6,7 @@ use paygo_training::data::{Examples, Shape};
 use paygo_training::gradient::{Clip, NORM_MARGIN, Personal, Scaling, Summer};
 use paygo_training::model::{
     Activation, Chunk, Convolution, Findings, Function, Gradient, Kind, Layer, Linear, Model, Network, Normalization,
-    OneByOne, Pool, Residual, Sequence, Start, Tensor,
+    OneByOne, Pool, Reference, Residual, Sequence, Start, Tensor,
 };
 
 fn numbers(count: usize, seed: u32) -> Vec<f32> {
@@ -36,6 +36,7 @@ fn networks() -> Vec<(&'static str, Network)> {
     let mut add =
         |name, input, layers: Vec<Box<dyn Layer>>| all.push((name, Network::new(Sequence::new(input, layers))));
     add("softmax", Shape::vector(7), vec![Box::new(Linear::new(7, 3))]);
+    add("logistic", Shape::vector(7), vec![Box::new(Linear::new(7, 1)), Box::new(Reference)]);
     for function in [Function::Relu, Function::Tanh] {
         add(
             "perceptron",
@@ -260,6 +261,7 @@ fn nobody_changes_the_sum_by_more_than_the_sensitivity_where_places_stay() {
         let coins = Summer::new(&model, &examples, count, Neighbors::AddRemove, &mut Source::insecure_from_seed(4));
         assert!(summer.margin() < coins.margin() / 2.0, "{} {}", summer.margin(), coins.margin());
         let all: Vec<u32> = (0..600).collect();
+        #[expect(clippy::cast_possible_truncation, reason = "single precision is what gradients are in")]
         let charge = |spent: u32, norm: f64| (spent, (1e-3 / norm.sqrt()).min(1.0) as f32);
         let mut sum = |gone: Option<usize>| {
             let sampled: Vec<bool> = (0..count).map(|i| Some(i) != gone).collect();

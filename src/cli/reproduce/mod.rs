@@ -130,6 +130,12 @@ fn train(arguments: &Arguments, data: &Path) -> anyhow::Result<ExitCode> {
                 print_json(&json!({"title": one.title, "about": one.about, "header": one.header, "rows": one.rows}))?;
             } else {
                 print(&format!("{}\n{}\n{}\n", one.title, one.about, table(&one.header, one.rows)))?;
+                for (name, svg) in one.figures {
+                    let at = arguments.out.join(name);
+                    std::fs::create_dir_all(&arguments.out).with_context(|| arguments.out.display().to_string())?;
+                    std::fs::write(&at, svg).with_context(|| at.display().to_string())?;
+                    print(&format!("drawn in {}", at.display()))?;
+                }
             }
         }
         if !arguments.json {

@@ -6,18 +6,21 @@ use paygo_accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Gdp, Mixture
 use paygo_accounting::params::{Neighbors, NoiseMultiplier, Order};
 use paygo_accounting::schedule::{Schedule, ValidationDecay};
 use paygo_accounting::wire::{Neighbors as NeighborWords, Number};
+use paygo_noise::Source;
 use paygo_training::batching::{Batching, Sampler};
 use paygo_training::data::csv;
 use paygo_training::data::schema::Schema;
 use paygo_training::data::sets::{Set, Split};
 use paygo_training::data::{Examples, Shape, generate};
+use paygo_training::gate::Gate;
 use paygo_training::gradient::Clip;
-use paygo_training::model::known::perceptron;
+use paygo_training::model::known::{logistic, perceptron};
 use paygo_training::model::{
     Activation, Convolution, Function, Kind, Layer, Linear, Model as _, Network, Normalization, Pool, Residual,
     Sequence,
 };
 use paygo_training::optimizer::{Method, Optimizer, Rate};
+use paygo_training::pca::{Projection, principal_components};
 use paygo_training::personal::Allowance;
 use paygo_training::policy::{Adaptive, FineTune, Lever, Policy, Progress};
 use paygo_training::run::{Stop, Target};
@@ -57,17 +60,60 @@ pub(super) struct Data {
     test_csv: Option<PathBuf>,
     /// The number that sums are divided by, a constant you choose: about as many as there are examples.
     pub(super) public_size: Option<u64>,
+    /// Look at the inputs along these many private principal components, charged to the same budget.
+    pub(super) principal_components: Option<Components>,
     /// You declare that the test examples are public: accuracy on them is shown, and may steer the noise.
     #[serde(default)]
     pub(super) public_test: bool,
+}
+
+/// Principal components with noise.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Components {
+    count: usize,
+    noise_multiplier: f64,
+}
+
+impl Components {
+    /// The shape of inputs that are seen along them.
+    pub(super) fn shape(&self, input: Shape) -> anyhow::Result<Shape> {
+        let Self { count, .. } = *self;
+        anyhow::ensure!(
+            (1..=input.len()).contains(&count),
+            "data.principal_components.count = {count}; expected 1 to {}, as many as an input has numbers",
+            input.len()
+        );
+        Ok(Shape::vector(count))
+    }
+
+    /// Finds them, charged to the gate; or takes up those that a run had.
+    pub(super) fn find(
+        &self,
+        examples: &Examples,
+        gate: &mut dyn Gate,
+        source: &mut Source,
+        before: Option<Vec<f32>>,
+    ) -> anyhow::Result<Projection> {
+        match before {
+            Some(components) => Ok(Projection::restore(examples.shape(), components)?),
+            None => Ok(principal_components(examples, self.count, self.noise()?, gate, source)?),
+        }
+    }
+
+    pub(super) fn noise(&self) -> anyhow::Result<NoiseMultiplier> {
+        NoiseMultiplier::new(self.noise_multiplier).context("data.principal_components")
+    }
 }
 
 /// What is learned.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Model {
-    /// One linear layer.
+    /// One linear layer, one output for each class.
     Softmax,
+    /// One linear layer with one output, for two classes.
+    Logistic,
     /// Hidden layers of so many units.
     Perceptron {
         hidden: Vec<usize>,
@@ -284,10 +330,16 @@ impl Data {
 }
 
 impl Model {
-    /// The network for these examples.
-    pub(super) fn network(&self, examples: &Examples) -> anyhow::Result<Network> {
-        let (input, classes) = (examples.shape(), examples.classes());
+    /// The network for such examples.
+    pub(super) fn network(&self, input: Shape, classes: usize) -> anyhow::Result<Network> {
         match self {
+            Self::Logistic => {
+                anyhow::ensure!(
+                    classes == 2,
+                    "model = \"logistic\" tells 2 classes apart; there are {classes}\nhint: softmax"
+                );
+                Ok(logistic(input))
+            }
             Self::Softmax => Ok(perceptron(input, &[], Function::Relu, classes)),
             Self::Perceptron { hidden, activation } => {
                 anyhow::ensure!(!hidden.contains(&0), "model.perceptron.hidden: a layer of 0 units");
@@ -364,6 +416,11 @@ pub(super) fn no_policy() -> anyhow::Result<Policy> {
 }
 
 impl Privacy {
+    /// Whether each example has a budget of its own.
+    pub(super) const fn is_individual(&self) -> bool {
+        self.individual.is_some()
+    }
+
     pub(super) fn check(&self, sampler: &Sampler, network: &Network) -> anyhow::Result<Checked> {
         let neighbors = Neighbors::from(self.neighbors);
         let clip = if self.clip_by_layer {

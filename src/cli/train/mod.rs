@@ -3,6 +3,8 @@
 mod config;
 mod report;
 
+pub(crate) use report::spent;
+
 use super::output::{print, print_json, shown_up};
 use anyhow::Context;
 use clap::Args;
@@ -19,6 +21,7 @@ use paygo_training::checkpoint::{Folder, export, import};
 use paygo_training::data::{Public, sets::Split};
 use paygo_training::gate::{FilterGate, Gate};
 use paygo_training::model::{Model as _, Network};
+use paygo_training::pca::Projection;
 use paygo_training::personal::Spending;
 use paygo_training::run::{Ending, Plan, Privacy, Run, Step, evaluate};
 use serde_json::{Value, json};
@@ -119,7 +122,18 @@ impl Job {
         };
         let spoiled = before.or(now).map(str::to_owned);
         let split = config.data.load(data, &beside)?;
-        let network = config.model.network(&split.train)?;
+        let shape = match &config.data.principal_components {
+            None => split.train.shape(),
+            Some(components) => {
+                let privacy = config.privacy.as_ref().context("data.principal_components goes with [privacy]")?;
+                anyhow::ensure!(
+                    !privacy.is_individual(),
+                    "data.principal_components: a budget for each example leaves none for components of all of them"
+                );
+                components.shape(split.train.shape())?
+            }
+        };
+        let network = config.model.network(shape, split.train.classes())?;
         Ok(Self { config, text, beside, spoiled, split, network })
     }
 
@@ -132,7 +146,7 @@ impl Job {
 type SharedGate = Arc<Mutex<FilterGate<AnyRule>>>;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let (job, mut folder, interrupted) = match (&arguments.config, &arguments.resume) {
+    let (mut job, mut folder, interrupted) = match (&arguments.config, &arguments.resume) {
         (Some(path), _) => {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
             let beside = std::path::absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
@@ -159,19 +173,35 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.reveal_secrets {
         eprintln!("NOT PRIVATE: with --reveal-secrets this shows what depends on the examples");
     }
-    let public = Public::declare(job.split.test.clone());
-    let public = (job.config.data.public_test && !job.split.test.is_empty()).then_some(&public);
+    let mut source = match arguments.seed {
+        Some(seed) => Source::insecure_from_seed(seed),
+        None => Source::from_operating_system()?,
+    };
     let (neighbors, public_size) = job.config.size(&job.split.train)?;
     let sampler = Sampler::new(job.config.batches, neighbors, public_size, job.split.train.len())?;
     let checked = job.config.privacy.as_ref().map(|privacy| privacy.check(&sampler, &job.network)).transpose()?;
     let gate: Option<SharedGate> =
         checked.as_ref().map(|checked| Arc::new(Mutex::new(FilterGate::new(checked.filter.clone()))));
-    let mut training = prepare(arguments, &job, public, sampler, public_size, checked, gate.as_ref(), &folder)?;
+    let before = interrupted.as_ref().and_then(|interrupted| interrupted.components.clone());
+    let mut projection = None;
+    if let (Some(components), Some(gate)) = (job.config.data.principal_components, &gate) {
+        let found = components.find(&job.split.train, &mut Arc::clone(gate), &mut source, before)?;
+        folder.keep_components(found.components());
+        job.split = Split { train: found.apply(&job.split.train), test: found.apply(&job.split.test) };
+        projection = Some(found);
+    }
+    let job = job;
+    let public = Public::declare(job.split.test.clone());
+    let public = (job.config.data.public_test && !job.split.test.is_empty()).then_some(&public);
+    let mut training = prepare(source, &job, public, sampler, public_size, checked, gate.as_ref(), &folder)?;
     if let Some(path) = &job.config.start_from {
         let at = if path.is_absolute() { path.clone() } else { job.beside.join(path) };
         let bytes = std::fs::read(&at).with_context(|| at.display().to_string())?;
         let parameters = import(&job.network, &bytes).map_err(|error| anyhow::anyhow!("{}: {error}", at.display()))?;
         training.start_from(parameters)?;
+    }
+    if let (Some(components), None) = (job.config.data.principal_components, &interrupted) {
+        training.components_were_charged(components.noise()?)?;
     }
     if let Some(interrupted) = interrupted {
         let lost: u64 = interrupted.lost.iter().map(|(_, count)| count).sum();
@@ -183,12 +213,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     folder.save(&training.state())?;
     let (ending, metrics) = train(arguments, &job, &mut training, public, &mut folder)?;
     folder.save(&training.state())?;
-    finish(arguments, &job, &mut training, gate.as_ref(), &folder, &ending, &metrics)
+    finish(arguments, &job, &mut training, projection.as_ref(), gate.as_ref(), &folder, &ending, &metrics)
 }
 
 #[expect(clippy::too_many_arguments, reason = "everything that a run is made of")]
 fn prepare<'a>(
-    arguments: &Arguments,
+    source: Source,
     job: &'a Job,
     public: Option<&'a Public>,
     sampler: Sampler,
@@ -197,10 +227,6 @@ fn prepare<'a>(
     gate: Option<&SharedGate>,
     folder: &Folder,
 ) -> anyhow::Result<Run<'a, Network>> {
-    let source = match arguments.seed {
-        Some(seed) => Source::insecure_from_seed(seed),
-        None => Source::from_operating_system()?,
-    };
     let odometer = match (&checked, &job.config.privacy) {
         (Some(checked), Some(privacy)) => {
             let delta = Delta::new(privacy.delta.down("delta")?)?;
@@ -331,10 +357,12 @@ fn describe(metrics: &Metrics) -> String {
 }
 
 /// Writes the model and the report, and says what came out.
+#[expect(clippy::too_many_arguments, reason = "everything that came out")]
 fn finish(
     arguments: &Arguments,
     job: &Job,
     training: &mut Run<'_, Network>,
+    projection: Option<&Projection>,
     gate: Option<&SharedGate>,
     folder: &Folder,
     ending: &Ending,
@@ -352,7 +380,8 @@ fn finish(
     let promise = promise(job, guarantee.as_ref());
     let epsilon = training.epsilon().map(|epsilon| epsilon.get());
     let note = json!({"promise": promise, "config": job.text}).to_string();
-    let model = export(&job.network, training.parameters(), &note).map_err(|error| anyhow::anyhow!(error))?;
+    let model =
+        export(&job.network, training.parameters(), projection, &note).map_err(|error| anyhow::anyhow!(error))?;
     folder.replace("model.safetensors", &model)?;
     let why = describe_ending(ending);
     let spending = training.spending().filter(|_| arguments.reveal_secrets).map(Spending::shares);

@@ -4,7 +4,7 @@ use super::{Job, Metrics};
 use crate::cli::output::shown_up;
 use paygo_accounting::individual::FULL;
 use paygo_accounting::secret::Secret;
-use paygo_report::{Block, LineChart, Page, Series, Table};
+use paygo_report::{Block, Histogram, LineChart, Page, Series, Table};
 
 pub(super) fn page(
     job: &Job,
@@ -60,7 +60,9 @@ pub(super) fn page(
     }
     if let Some(spending) = spending {
         blocks.push(Block::Heading("SECRET: what each example has spent".into()));
-        blocks.push(Block::Table(histogram(spending.expose())));
+        let caption = "examples by how much of their own budget they have spent".to_owned();
+        let svg = spent(spending.expose(), "what each example has spent").svg()?;
+        blocks.push(Block::Figure { svg, caption });
     }
     blocks.push(Block::Heading("What was asked for".into()));
     let rows = job.text.lines().map(|line| vec![line.to_owned()]).collect();
@@ -68,14 +70,18 @@ pub(super) fn page(
     Ok(Page { title: "Private training".into(), blocks })
 }
 
-/// Examples by tenths of a budget.
-fn histogram(shares: &[u32]) -> Table {
-    let mut counts = [0u64; 11];
+/// Examples by how much of their own budget they have spent. It depends on the data.
+pub(crate) fn spent(shares: &[u32], title: &str) -> Histogram {
+    const BINS: u64 = 50;
+    let mut counts = vec![0; 50];
     for &share in shares {
-        counts[(u64::from(share) * 10 / u64::from(FULL)).min(10) as usize] += 1;
+        counts[(u64::from(share) * BINS / u64::from(FULL)).min(BINS - 1) as usize] += 1;
     }
-    let name =
-        |tenth: usize| if tenth == 10 { "all".to_owned() } else { format!("{}-{} %", tenth * 10, tenth * 10 + 10) };
-    let rows = counts.iter().enumerate().map(|(tenth, count)| vec![name(tenth), count.to_string()]).collect();
-    Table { header: vec!["of its budget".into(), "examples".into()], rows }
+    Histogram {
+        title: title.into(),
+        x_label: "of the budget".into(),
+        y_label: "examples".into(),
+        range: (0.0, 1.0),
+        counts,
+    }
 }

@@ -1,6 +1,6 @@
 //! Networks that papers and tutorials use.
 
-use super::{Activation, Convolution, Function, Kind, Layer, Linear, Network, Pool, Sequence};
+use super::{Activation, Convolution, Function, Kind, Layer, Linear, Network, Pool, Reference, Sequence};
 use crate::data::Shape;
 
 /// Linear layers with these many units between, and an activation after each but the last. Without hidden layers: softmax regression.
@@ -18,6 +18,12 @@ pub fn perceptron(input: Shape, hidden: &[usize], activation: Function, classes:
     }
     layers.push(Box::new(Linear::new(length, classes)));
     Network::new(Sequence::new(input, layers))
+}
+
+/// Logistic regression: two classes, one output.
+#[must_use]
+pub fn logistic(input: Shape) -> Network {
+    Network::new(Sequence::new(input, vec![Box::new(Linear::new(input.len(), 1)), Box::new(Reference)]))
 }
 
 /// Convolutions of `(channels, size, stride, padding)`, each with an activation and a maximum over 2×2 positions `pool` apart, then one

@@ -6,7 +6,7 @@
 //! | [`OneByOne`] | the short way to bring your own: the gradient of one example |
 //! | [`Network`] | layers and a softmax |
 //! | [`known`] | networks that papers use |
-//! | [`Layer`] | [`Linear`], [`Convolution`], [`Activation`], [`Pool`], [`Normalization`], [`Residual`], [`Sequence`] |
+//! | [`Layer`] | [`Linear`], [`Convolution`], [`Activation`], [`Pool`], [`Normalization`], [`Residual`], [`Sequence`], [`Reference`] |
 
 mod activation;
 mod convolution;
@@ -17,6 +17,7 @@ mod network;
 mod normalization;
 mod one_by_one;
 mod pool;
+mod reference;
 mod sequence;
 
 pub use activation::{Activation, Function};
@@ -28,6 +29,7 @@ pub use normalization::Normalization;
 pub use one_by_one::{Gradient, OneByOne};
 pub use paygo_matrix::Target;
 pub use pool::{Kind, Pool};
+pub use reference::Reference;
 pub use sequence::{Residual, Sequence};
 
 use crate::data::Shape;

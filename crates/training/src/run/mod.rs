@@ -6,6 +6,7 @@ use crate::gate::Gate;
 use crate::gradient::{BatchFindings, Scaling, Summer};
 use crate::model::{Chunk, Findings, Model, Start};
 use crate::noise::{release, release_without_noise, standard_normals};
+use crate::pca;
 use crate::personal::{AllowanceError, Spending, Tariff};
 use crate::policy::{Observation, Policy, Question};
 use paygo_accounting::charge::Charge;
@@ -223,7 +224,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             Privacy::None => round.batches(&mut self.source),
             Privacy::Clipped(_) => match self.charge(&entry, round.cost())? {
                 Ok(permit) => round.draw(permit, &mut self.source)?,
-                Err(refusal) if self.history.is_empty() => return Err(TrainError::TooSmall(refusal)),
+                Err(refusal) if self.position == Position::default() => return Err(TrainError::TooSmall(refusal)),
                 Err(refusal) => return Ok(Some(Ending::Refused(refusal))),
             },
             Privacy::Personal(_, spending) => {
@@ -470,6 +471,20 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         Ok(())
     }
 
+    /// Principal components that were charged to the gate before the run was made: the odometer and the checkpoints know of them, too.
+    ///
+    /// # Errors
+    /// [`TrainError`] when they have no price.
+    pub fn components_were_charged(&mut self, noise_multiplier: NoiseMultiplier) -> Result<(), TrainError> {
+        let cost = pca::cost(noise_multiplier, self.neighbors())?;
+        if let Some((odometer, _)) = &mut self.odometer {
+            let charge = odometer.price(&cost)?;
+            odometer.observe(&charge)?;
+        }
+        self.note(&Entry::Components { noise_multiplier: noise_multiplier.get() });
+        Ok(())
+    }
+
     /// What was charged once, to a gate and an odometer that do not know of it; nothing is written to the journal, or drawn.
     fn charge_again(&mut self, entry: Entry, count: u64) -> Result<(), TrainError> {
         let personal = matches!(self.plan.privacy, Privacy::Personal(..));
@@ -481,6 +496,9 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             }
             Entry::Count { noise_std } => {
                 Some(Cost::of(&Mechanism::gaussian(noise_std)?, self.neighbors()).map_err(BatchingError::Cost)?)
+            }
+            Entry::Components { noise_multiplier } => {
+                Some(pca::cost(NoiseMultiplier::new(noise_multiplier)?, self.neighbors())?)
             }
             Entry::Allowance => match &self.plan.privacy {
                 Privacy::Personal(_, spending) => Some(spending.allowance().cost(self.neighbors())?),

@@ -6,6 +6,7 @@ use crate::gate::GateError;
 use crate::gradient::{BatchFindings, Clip};
 use crate::model::MissingGradient;
 use crate::optimizer::Optimizer;
+use crate::pca::PcaError;
 use crate::personal::{AllowanceError, Spending};
 use crate::policy::{Observation, Policy};
 use paygo_accounting::charge::Unpriced;
@@ -87,6 +88,11 @@ pub enum Entry {
     },
     /// The budget of each example, once.
     Allowance,
+    /// Principal components of the inputs, once, before training.
+    Components {
+        /// Their noise.
+        noise_multiplier: f64,
+    },
 }
 
 /// Where it is written down that noise is about to be drawn.
@@ -135,6 +141,9 @@ pub enum TrainError {
     /// A budget for each example that does not fit.
     #[error(transparent)]
     Allowance(#[from] AllowanceError),
+    /// Principal components that have no price.
+    #[error(transparent)]
+    Components(#[from] PcaError),
     /// The model did not write a gradient.
     #[error(transparent)]
     Model(#[from] MissingGradient),

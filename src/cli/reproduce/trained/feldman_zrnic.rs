@@ -1,6 +1,7 @@
 //! \[FZ\] Section 6: private gradient descent with and without a budget for each example.
 
 use super::{Mark, Recipe, Table, Trials, bar, rho, summary};
+use crate::cli::train::spent;
 use paygo_accounting::convert::{Conversion, gaussian, zcdp};
 use paygo_accounting::filter::Gdp;
 use paygo_accounting::individual::FULL;
@@ -10,7 +11,7 @@ use paygo_numeric::Amount;
 use paygo_training::batching::Batching;
 use paygo_training::data::sets::{Set, Split};
 use paygo_training::gradient::Clip;
-use paygo_training::model::{Function, Network, known};
+use paygo_training::model::{Network, known};
 use paygo_training::personal::{Allowance, Spending};
 use paygo_training::policy::Policy;
 use paygo_training::run::{Privacy, Stop};
@@ -65,9 +66,7 @@ pub(in crate::cli::reproduce) fn study(data: &Path, trials: Trials, only: Option
         let split = set.load(data)?;
         let network = match set {
             Set::Mnist => known::mnist().ok_or_else(|| anyhow::anyhow!("the network fits the images"))?,
-            Set::Adult | Set::Cancer | Set::Cifar10 => {
-                known::perceptron(split.train.shape(), &[], Function::Relu, split.train.classes())
-            }
+            Set::Adult | Set::Cancer | Set::Cifar10 => known::logistic(split.train.shape()),
         };
         // `adult:0.3` is one line.
         let wanted = |line: &&Line| {
@@ -101,8 +100,7 @@ impl Line {
             privacy: Privacy::Personal(Clip::whole(self.clip)?, spending),
             policy: Policy::Schedule(Schedule::Uniform { initial: NoiseMultiplier::new(self.noise)? }),
             momentum: 0.0,
-            // Of two outputs, one goes up where the other goes down: together they move twice as fast as a single one.
-            learning_rate: if split.train.classes() == 2 { self.rate / 2.0 } else { self.rate },
+            learning_rate: self.rate,
             stop: Stop { steps: Some(steps), ..Stop::default() },
         })
     }
@@ -173,6 +171,7 @@ fn accuracies(set: Set, split: &Split, network: &Network, lines: &[&Line], trial
             "GDP filter, more steps",
         ],
         rows,
+        figures: Vec::new(),
     })
 }
 
@@ -194,6 +193,12 @@ fn odometers(split: &Split, network: &Network, trials: Trials) -> anyhow::Result
         counts
     };
     let columns: Vec<[u64; 11]> = marks.iter().map(column).collect();
+    let names = ["fz-odometers-52.svg", "fz-odometers-104.svg", "fz-odometers-125.svg"];
+    let draw = |(name, mark): (&'static str, &Mark)| {
+        let title = format!("step {}: images by what they have spent", mark.steps);
+        anyhow::Ok((name, spent(mark.spent.as_deref().unwrap_or_default(), &title).svg()?))
+    };
+    let figures = names.into_iter().zip(&marks).map(draw).collect::<anyhow::Result<_>>()?;
     let rows = (0..11)
         .map(|tenth| {
             let name = if tenth == 10 { "all".to_owned() } else { format!("{}-{} %", tenth * 10, tenth * 10 + 10) };
@@ -207,5 +212,6 @@ fn odometers(split: &Split, network: &Network, trials: Trials) -> anyhow::Result
             .into(),
         header: vec!["of the budget", "step 52", "step 104", "step 125"],
         rows,
+        figures,
     })
 }

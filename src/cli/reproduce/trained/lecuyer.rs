@@ -171,6 +171,7 @@ fn policies(split: &Split, trials: Trials) -> anyhow::Result<Table> {
         ),
         header: vec!["policy", "paper, mean (min to max)", "ours", "epochs, ours"],
         rows,
+        figures: Vec::new(),
     })
 }
 
@@ -247,5 +248,6 @@ fn early(split: &Split, trials: Trials) -> anyhow::Result<Table> {
         ),
         header: vec!["policy", "paper", "epochs, ours", "odometer's epsilon, ours", "test accuracy, ours"],
         rows,
+        figures: Vec::new(),
     })
 }

@@ -39,6 +39,8 @@ pub(super) struct Table {
     pub(super) about: String,
     pub(super) header: Vec<&'static str>,
     pub(super) rows: Vec<Vec<String>>,
+    /// File names and drawings.
+    pub(super) figures: Vec<(&'static str, String)>,
 }
 
 /// A run to be made.

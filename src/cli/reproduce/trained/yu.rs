@@ -160,6 +160,7 @@ fn mnist(data: &Path, trials: Trials) -> anyhow::Result<Table> {
             "uniform of as many epochs, ours",
         ],
         rows,
+        figures: Vec::new(),
     })
 }
 
@@ -247,5 +248,6 @@ fn cancer(data: &Path, trials: Trials) -> anyhow::Result<Table> {
         ),
         header: vec!["schedule", "epochs", "paper", "training, ours", "testing, ours"],
         rows,
+        figures: Vec::new(),
     })
 }
