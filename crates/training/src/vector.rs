@@ -92,6 +92,9 @@ pub(crate) fn copy_lines(
         5 => short::<5>(target, apart, source, source_apart, count),
         8 => short::<8>(target, apart, source, source_apart, count),
         9 => short::<9>(target, apart, source, source_apart, count),
+        16 => short::<16>(target, apart, source, source_apart, count),
+        48 => short::<48>(target, apart, source, source_apart, count),
+        64 => short::<64>(target, apart, source, source_apart, count),
         _ => {
             for index in 0..count {
                 target[index * apart..][..length].copy_from_slice(&source[index * source_apart..][..length]);

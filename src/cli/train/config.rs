@@ -169,7 +169,7 @@ const fn one() -> usize {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Privacy {
-    epsilon: Number,
+    pub(super) epsilon: Number,
     pub(super) delta: Number,
     #[serde(default = "add_remove")]
     neighbors: NeighborWords,
@@ -183,9 +183,15 @@ pub(super) struct Privacy {
     #[serde(default)]
     clip_by_layer: bool,
     noise: Noise,
+    /// For filter fixed-order: the Rényi order, fixed in advance [default: the one at which the most rounds fit].
+    order: Option<f64>,
     /// A budget for each example, instead of one for all.
-    individual: Option<Individual>,
+    #[serde(default)]
+    individual: bool,
 }
+
+/// Rényi orders to choose from.
+const ORDERS: [f64; 16] = [1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0, 512.0];
 
 const fn add_remove() -> NeighborWords {
     NeighborWords::AddRemove
@@ -202,14 +208,6 @@ enum FilterWord {
     Zcdp,
     Mixture,
     FixedOrder,
-}
-
-/// A budget for each example.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Individual {
-    /// For Poisson batches: the Rényi order, fixed in advance.
-    order: Option<f64>,
 }
 
 /// How noise changes.
@@ -258,6 +256,22 @@ impl Config {
         Ok(Optimizer::new(self.optimizer, rate, parameters)?)
     }
 
+    /// What needs an end of its own has one, and a budget for each example leaves none for noisy counts.
+    pub(super) fn check_stop(&self) -> anyhow::Result<()> {
+        let individual = self.privacy.as_ref().map(Privacy::is_individual);
+        let ends = self.stop.epochs.is_some() || self.stop.steps.is_some();
+        anyhow::ensure!(
+            ends || individual == Some(false),
+            "stop.epochs or stop.steps is missing: {} never ends by itself",
+            if individual.is_none() { "training without [privacy]" } else { "training with a budget for each example" }
+        );
+        anyhow::ensure!(
+            individual != Some(true) || self.stop.target.is_none(),
+            "stop.target: a budget for each example leaves none for noisy counts of all of them"
+        );
+        Ok(())
+    }
+
     pub(super) const fn stop(&self) -> Stop {
         Stop { epochs: self.stop.epochs, steps: self.stop.steps, target: self.stop.target }
     }
@@ -277,6 +291,11 @@ impl Config {
 }
 
 impl Data {
+    /// The declared columns, as they were written.
+    pub(super) fn schema_text(&self, beside: &Path) -> Option<String> {
+        std::fs::read_to_string(beside.join(self.schema.as_ref()?)).ok()
+    }
+
     /// Reads or makes the examples.
     pub(super) fn load(&self, folder: Option<&Path>, beside: &Path) -> anyhow::Result<Split> {
         let near = |path: &PathBuf| if path.is_absolute() { path.clone() } else { beside.join(path) };
@@ -318,6 +337,7 @@ impl Data {
                 let text = std::fs::read_to_string(&at).with_context(|| at.display().to_string())?;
                 let schema = Schema::from_toml(&text).with_context(|| at.display().to_string())?;
                 let train = csv::read(&near(path), &schema)?;
+                anyhow::ensure!(!train.is_empty(), "{}: no examples", near(path).display());
                 let test = match &self.test_csv {
                     Some(path) => csv::read(&near(path), &schema)?,
                     None => train.select(&[]),
@@ -418,7 +438,7 @@ pub(super) fn no_policy() -> anyhow::Result<Policy> {
 impl Privacy {
     /// Whether each example has a budget of its own.
     pub(super) const fn is_individual(&self) -> bool {
-        self.individual.is_some()
+        self.individual
     }
 
     pub(super) fn check(&self, sampler: &Sampler, network: &Network) -> anyhow::Result<Checked> {
@@ -431,10 +451,13 @@ impl Privacy {
         let policy = self.noise.policy(sampler)?;
         let budget = Budget::from_decimal(&text(&self.epsilon), &text(&self.delta))?;
         let noise = policy.noise_multiplier(0).context("the schedule has no noise for the first epoch")?;
-        let one = sampler.round(noise)?.cost().clone();
+        let priced = sampler.round(noise).map_err(|error| {
+            anyhow::anyhow!("batches, privacy.neighbors: {error}\nhint: docs/training.md says which go together")
+        })?;
+        let one = priced.cost().clone();
         let is_full = matches!(sampler.batching(), Batching::Full);
-        let kind = self.filter.unwrap_or(match (&self.individual, sampler.batching()) {
-            (Some(_), Batching::Poisson { .. }) => FilterWord::FixedOrder,
+        let kind = self.filter.unwrap_or(match (self.individual, sampler.batching()) {
+            (true, Batching::Poisson { .. }) => FilterWord::FixedOrder,
             (_, Batching::Full) => FilterWord::Gdp,
             (_, Batching::Shuffled { .. }) => FilterWord::Zcdp,
             (_, Batching::Poisson { .. } | Batching::BallsAndBins { .. }) => FilterWord::Mixture,
@@ -443,18 +466,24 @@ impl Privacy {
             kind != FilterWord::Gdp || is_full,
             "filter gdp takes full batches: sampled noise has no proved mu"
         );
-        let order = self.individual.and_then(|individual| individual.order);
         anyhow::ensure!(
-            order.is_none() || kind == FilterWord::FixedOrder,
-            "individual.order goes with poisson batches and filter fixed-order"
+            self.order.is_none() || kind == FilterWord::FixedOrder,
+            "privacy.order goes with filter fixed-order, which poisson batches with a budget for each example have"
         );
         let fixed = || -> anyhow::Result<FixedOrder> {
-            // About the order at which (ε, δ) is converted best.
-            let order = order.unwrap_or_else(|| {
-                let log = -paygo_numeric::elementary::ln(budget.delta().get().max(1e-300));
-                (1.0 + 2.0 * log / budget.epsilon().get().max(1e-3)).clamp(2.0, 1e4)
-            });
-            Ok(FixedOrder::new(Order::new(order)?, budget)?)
+            if let Some(order) = self.order {
+                return Ok(FixedOrder::new(Order::new(order)?, budget)?);
+            }
+            // The order at which the most rounds fit; it is known before any data is seen.
+            let rounds = |rule: &FixedOrder| {
+                let filter = Filter::new(rule.clone(), neighbors);
+                filter.price(&one).map_or(0, |price| filter.room_for(&price, 10_000_000))
+            };
+            let best = ORDERS
+                .iter()
+                .filter_map(|&order| FixedOrder::new(Order::new(order).ok()?, budget).ok())
+                .max_by_key(rounds);
+            best.context("no Rényi order can serve this epsilon and delta")
         };
         let rule: AnyRule = match kind {
             FilterWord::Gdp => Gdp::new(budget)?.into(),
@@ -468,22 +497,30 @@ impl Privacy {
             }
         };
         let allowance = match (self.individual, &rule) {
-            (None, _) => None,
-            (Some(_), AnyRule::Gdp(rule)) => {
+            (false, _) => None,
+            (true, AnyRule::Gdp(rule)) => {
                 // ROUNDING: down, so that its square is within the limit.
                 let mu = paygo_numeric::rounding::sqrt_down(rule.limit().to_f64_down());
                 Some(Allowance::Gdp { mu: mu * (1.0 - 1e-12) })
             }
-            (Some(_), AnyRule::Zcdp(rule)) => Some(Allowance::Zcdp { rho: rule.limit().to_f64_down() }),
-            (Some(_), AnyRule::FixedOrder(rule)) => {
+            (true, AnyRule::Zcdp(rule)) => Some(Allowance::Zcdp { rho: rule.limit().to_f64_down() }),
+            (true, AnyRule::FixedOrder(rule)) => {
                 Some(Allowance::Renyi { order: rule.order().get(), limit: rule.limit().to_f64_down() })
             }
-            (Some(_), AnyRule::Mixture(_) | AnyRule::Union(_) | AnyRule::Pure(_) | AnyRule::Approximate(_)) => {
+            (true, AnyRule::Mixture(_) | AnyRule::Union(_) | AnyRule::Pure(_) | AnyRule::Approximate(_)) => {
                 anyhow::bail!("a budget for each example goes with filter gdp, zcdp or fixed-order")
             }
         };
         let filter = Filter::new(rule, neighbors);
-        let rounds = filter.room_for(&filter.price(&one)?, 10_000_000).max(1);
+        let rounds = filter.room_for(&filter.price(&one)?, 10_000_000);
+        anyhow::ensure!(
+            rounds > 0 || allowance.is_some(),
+            "the budget does not cover a single round: epsilon = {}, delta = {} with a noise_multiplier of {noise}\nhint: more noise, \
+             smaller batches, or a larger budget; `paygo calibrate noise` finds what fits",
+            text(&self.epsilon),
+            text(&self.delta)
+        );
+        let rounds = rounds.max(1);
         Ok(Checked { clip, policy, filter, plan: one.repeat(rounds)?, allowance })
     }
 }

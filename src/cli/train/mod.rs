@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 
 #[derive(Args)]
 #[command(
-    after_help = "Every step is charged to a filter before its noise is drawn; when the budget does not cover another, training ends. The\nfolder --out gets the model (model.safetensors), metrics (metrics.jsonl), a page with curves (report.html) and a checkpoint,\nfrom which --resume goes on after a crash or Ctrl-C, with every step charged whose noise may have been drawn.\nExit 0: trained, 2: something was wrong.\n\nExamples:\n  paygo train examples/demo.toml\n  paygo train examples/mnist.toml --data DIR --out runs/mnist\n  paygo train --resume runs/mnist\ndocs/training.md has every word of the file."
+    after_help = "Every step is charged to a filter before its noise is drawn; when the budget does not cover another, training ends. The\nfolder --out gets the model (model.safetensors), metrics (metrics.jsonl), a page with curves (report.html) and a checkpoint,\nfrom which --resume goes on after a crash or Ctrl-C, with every step charged whose noise may have been drawn.\nExit 0: trained, 130: interrupted, 2: something was wrong.\n\nExamples:\n  paygo train examples/demo.toml\n  paygo train examples/mnist.toml --data DIR --out runs/mnist\n  paygo train --resume runs/mnist\ndocs/training.md has every word of the file."
 )]
 pub(crate) struct Arguments {
     /// What to train, on what, and within which budget
@@ -99,12 +99,49 @@ impl Metrics {
     }
 }
 
+impl Metrics {
+    /// A line that was written before.
+    fn read(line: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(line).ok()?;
+        let number = |name: &str| value.get(name).and_then(Value::as_f64);
+        let count = |name: &str| value.get(name).and_then(Value::as_u64);
+        Some(Self {
+            epoch: count("epoch")?,
+            steps: count("steps")?,
+            noise_multiplier: number("noise_multiplier")?,
+            batch: usize::try_from(count("batch")?).ok()?,
+            epsilon: number("epsilon"),
+            public_accuracy: number("public_accuracy"),
+            public_loss: number("public_loss"),
+            secret_loss: number("SECRET_training_loss"),
+            samples_per_second: number("samples_per_second")?,
+        })
+    }
+
+    /// What a folder has, up to where the run stands: what was written after its last checkpoint is not part of it any more.
+    fn read_all(folder: &Folder, steps: u64) -> anyhow::Result<Vec<Self>> {
+        let text = match std::fs::read_to_string(folder.path().join(METRICS)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let all: Vec<Self> = text.lines().filter_map(Self::read).filter(|metrics| metrics.steps <= steps).collect();
+        let lines: String = all.iter().map(|metrics| format!("{}\n", metrics.json())).collect();
+        folder.replace(METRICS, lines.as_bytes())?;
+        Ok(all)
+    }
+}
+
+const METRICS: &str = "metrics.jsonl";
+
 /// What is to be done.
 struct Job {
     config: Config,
     /// Its text, to be stored with the checkpoint; with the place of the file, for what it names.
     text: String,
     beside: PathBuf,
+    /// Where public data sets are.
+    data: Option<PathBuf>,
     /// Why nothing can be promised, if so: what was seeded or shown once stays so, also after it was resumed.
     spoiled: Option<String>,
     split: Split,
@@ -112,16 +149,23 @@ struct Job {
 }
 
 impl Job {
-    fn new(text: String, beside: PathBuf, arguments: &Arguments, before: Option<&str>) -> anyhow::Result<Self> {
+    fn new(
+        text: String,
+        beside: PathBuf,
+        data: Option<PathBuf>,
+        arguments: &Arguments,
+        before: Option<&str>,
+    ) -> anyhow::Result<Self> {
         let config = Config::parse(&text)?;
-        let data = arguments.data.as_deref();
+        config.check_stop()?;
         let now = match (arguments.seed, arguments.reveal_secrets) {
             (Some(_), _) => Some("the noise was made with --seed"),
             (None, true) => Some("secrets were shown with --reveal-secrets"),
             (None, false) => None,
         };
         let spoiled = before.or(now).map(str::to_owned);
-        let split = config.data.load(data, &beside)?;
+        let data = data.map(std::path::absolute).transpose()?;
+        let split = config.data.load(data.as_deref(), &beside)?;
         let shape = match &config.data.principal_components {
             None => split.train.shape(),
             Some(components) => {
@@ -134,12 +178,20 @@ impl Job {
             }
         };
         let network = config.model.network(shape, split.train.classes())?;
-        Ok(Self { config, text, beside, spoiled, split, network })
+        Ok(Self { config, text, beside, data, spoiled, split, network })
     }
 
-    /// As it is kept with the checkpoint: the place, why nothing can be promised, and the file.
+    /// The ε of the budget.
+    fn epsilon(&self) -> f64 {
+        let privacy = self.config.privacy.as_ref();
+        privacy.and_then(|privacy| privacy.epsilon.down("epsilon").ok()).unwrap_or(f64::INFINITY)
+    }
+
+    /// As it is kept with the checkpoint: the places, why nothing can be promised, and the file.
     fn stored(&self) -> String {
-        format!("{}\n{}\n{}", self.beside.display(), self.spoiled.as_deref().unwrap_or_default(), self.text)
+        let data = self.data.as_ref().map(|data| data.display().to_string()).unwrap_or_default();
+        let spoiled = self.spoiled.as_deref().unwrap_or_default();
+        format!("{}\n{data}\n{spoiled}\n{}", self.beside.display(), self.text)
     }
 }
 
@@ -150,18 +202,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         (Some(path), _) => {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
             let beside = std::path::absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
-            let job = Job::new(text, beside, arguments, None).with_context(|| path.display().to_string())?;
+            let job = Job::new(text, beside, arguments.data.clone(), arguments, None)
+                .with_context(|| path.display().to_string())?;
             let folder = Folder::create(&arguments.out, &job.stored())?;
             (job, folder, None)
         }
         (None, Some(path)) => {
             let (mut folder, interrupted) = Folder::open(path)?;
-            let mut parts = interrupted.config.splitn(3, '\n');
-            let (Some(beside), Some(spoiled), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
-                anyhow::bail!("the checkpoint names no config")
-            };
+            let parts: Vec<&str> = interrupted.config.splitn(4, '\n').collect();
+            let [beside, data, spoiled, text] = *parts else { anyhow::bail!("the checkpoint names no config") };
             let before = (!spoiled.is_empty()).then_some(spoiled);
-            let job = Job::new(text.to_owned(), beside.into(), arguments, before)?;
+            let data = arguments.data.clone().or((!data.is_empty()).then(|| data.into()));
+            let job = Job::new(text.to_owned(), beside.into(), data, arguments, before)?;
             folder.rewrite_config(&job.stored());
             (job, folder, Some(interrupted))
         }
@@ -275,9 +327,9 @@ fn train(
         }
     })?;
     let bar = bar(job)?;
-    let path = folder.path().join("metrics.jsonl");
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
-    let mut all = Vec::new();
+    let mut all = Metrics::read_all(folder, training.position().steps)?;
+    let mut file = std::fs::OpenOptions::new().append(true).open(folder.path().join(METRICS))?;
+    let most = job.epsilon();
     let (mut saved, mut since, mut samples) = (Instant::now(), Instant::now(), 0);
     let (mut loss, mut count, mut last) = (0.0, 0, (0.0, 0));
     let mut written = training.position();
@@ -299,7 +351,8 @@ fn train(
                 steps: training.position().steps,
                 noise_multiplier: last.0,
                 batch: last.1,
-                epsilon: training.epsilon().map(|epsilon| epsilon.get()),
+                // The promise holds at every moment, too.
+                epsilon: training.epsilon().map(|epsilon| epsilon.get().min(most)),
                 public_accuracy: found.map(|found| found.correct as f64 / found.count.max(1) as f64),
                 public_loss: found.map(|found| found.loss / found.count.max(1) as f64),
                 secret_loss: arguments
@@ -373,13 +426,30 @@ fn finish(
             let delta = Delta::new(privacy.delta.down("delta")?)?;
             let gate = gate.lock().unwrap_or_else(PoisonError::into_inner);
             let guarantee = gate.filter().guarantee(delta, &privacy.privacy_unit);
-            Some((guarantee, config::text(&privacy.delta), gate.filter().rule().word()))
+            // The rule was made for the budget: rounding must not show more.
+            let epsilon = if guarantee.epsilon.get() < job.epsilon() {
+                shown_up(guarantee.epsilon.get())
+            } else {
+                config::text(&privacy.epsilon)
+            };
+            let rule = gate.filter().rule();
+            let filter = if let AnyRule::FixedOrder(fixed) = rule {
+                format!("{} filter at order {}", rule.word(), fixed.order())
+            } else {
+                format!("{} filter", rule.word())
+            };
+            Some(Promise { guarantee, epsilon, delta: config::text(&privacy.delta), filter })
         }
         (_, _) => None,
     };
     let promise = promise(job, guarantee.as_ref());
-    let epsilon = training.epsilon().map(|epsilon| epsilon.get());
-    let note = json!({"promise": promise, "config": job.text}).to_string();
+    let odometer = training.epsilon().map(|epsilon| epsilon.get());
+    let epsilon = odometer.map(|epsilon| epsilon.min(job.epsilon()));
+    let mut note = json!({"promise": promise, "config": job.text});
+    if let Some(schema) = job.config.data.schema_text(&job.beside) {
+        note["schema"] = schema.into();
+    }
+    let note = note.to_string();
     let model =
         export(&job.network, training.parameters(), projection, &note).map_err(|error| anyhow::anyhow!(error))?;
     folder.replace("model.safetensors", &model)?;
@@ -392,18 +462,22 @@ fn finish(
     if arguments.json {
         print_json(&json!({
             "ending": why, "promise": promise, "last": last.json(), "steps": training.position().steps,
-            "odometer": epsilon.map(super::output::json_number), "folder": at.to_string(),
+            "epsilon": epsilon.map(super::output::json_number), "odometer": odometer.map(super::output::json_number),
+            "counts_not_covered": training.untaken(), "folder": at.to_string(),
         }))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(exit(ending));
     }
     print(&format!("{why} after {} epochs, {} steps", training.position().epoch, training.position().steps))?;
     if let Some(accuracy) = last.public_accuracy {
         print(&format!("accuracy {accuracy:.4} on the public test examples"))?;
     }
-    if let (Some(epsilon), Some((guarantee, _, _))) = (epsilon, &guarantee) {
-        let (read, most) = (shown_up(epsilon), shown_up(guarantee.epsilon.get()));
+    if training.untaken() > 0 {
+        print(&format!("{} noisy counts were not taken: the budget did not cover them", training.untaken()))?;
+    }
+    if let (Some(odometer), Some(Promise { epsilon: most, .. })) = (odometer, &guarantee) {
+        let read = shown_up(odometer);
         // Beyond the promise the odometer has nothing to add.
-        print(&if epsilon < guarantee.epsilon.get() {
+        print(&if odometer < job.epsilon() {
             format!("spent so far: epsilon {read} of {most} (odometer)")
         } else {
             format!("spent so far: at most epsilon {most}, the promise (the odometer reads {read})")
@@ -414,20 +488,37 @@ fn finish(
     if matches!(ending, Ending::Interrupted) {
         print(&format!("go on with: paygo train --resume {at}"))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(exit(ending))
 }
 
-/// The promise, with δ as it was written and ε rounded up.
-fn promise(job: &Job, guarantee: Option<&(Guarantee, String, &'static str)>) -> String {
+/// As a shell says it, so that scripts can tell.
+fn exit(ending: &Ending) -> ExitCode {
+    if matches!(ending, Ending::Interrupted) { ExitCode::from(130) } else { ExitCode::SUCCESS }
+}
+
+/// What a filter keeps, as it is said.
+struct Promise {
+    guarantee: Guarantee,
+    epsilon: String,
+    delta: String,
+    filter: String,
+}
+
+/// The promise, with δ as it was written.
+fn promise(job: &Job, guarantee: Option<&Promise>) -> String {
     match (guarantee, &job.spoiled) {
         (None, _) => "NOT PRIVATE: no [privacy] in the config".to_owned(),
         (Some(_), Some(why)) => format!("NOT PRIVATE: {why}"),
-        (Some((guarantee, delta, filter)), None) => format!(
-            "({}, {delta})-DP for one {} under {} neighbors [{}], kept by the {filter} filter",
-            shown_up(guarantee.epsilon.get()),
+        (Some(Promise { guarantee, epsilon, delta, filter }), None) => format!(
+            "({epsilon}, {delta})-DP for one {} under {} neighbors [{}], kept by the {filter}{}",
             guarantee.privacy_unit,
             guarantee.neighbors,
             guarantee.basis.word(),
+            if job.config.start_from.is_some() {
+                "; what start_from had learned before is not covered: it must come from other data"
+            } else {
+                ""
+            }
         ),
     }
 }

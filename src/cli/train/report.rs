@@ -20,20 +20,21 @@ pub(super) fn page(
         numbers.push(("accuracy".into(), format!("{accuracy:.4}"), "on public test examples".into()));
     }
     if let Some(epsilon) = epsilon {
-        numbers.push(("epsilon spent".into(), shown_up(epsilon), "by the odometer: holds at every moment".into()));
+        numbers.push(("epsilon spent".into(), shown_up(epsilon), "so far: holds at every moment".into()));
     }
     let mut blocks = vec![
-        Block::Text(format!("{ending} {} epochs, {} steps.", last.epoch, last.steps)),
+        Block::Text(format!("{ending} after {} epochs, {} steps.", last.epoch, last.steps)),
         Block::Numbers(numbers),
         Block::Heading("What is promised".into()),
         Block::Text(promise.to_owned()),
-        Block::Text(
-            "The promise is the filter's: it holds whatever the policy decided on the way. The odometer says how much of it has been \
-             spent so far, soundly at every moment."
-                .into(),
-        ),
-        Block::Heading("How it went".into()),
     ];
+    if !promise.starts_with("NOT PRIVATE") {
+        let text = "The promise is the filter's: it holds whatever the policy decided on the way. The odometer says how much has been \
+                    spent so far, soundly at every moment; it pays for that, so towards the end it would read more than the promise, \
+                    which then is what is shown.";
+        blocks.push(Block::Text(text.into()));
+    }
+    blocks.push(Block::Heading("How it went".into()));
     type Value = fn(&Metrics) -> Option<f64>;
     let curves: [(&str, &str, Value); 5] = [
         ("accuracy on public test examples", "accuracy", |m| m.public_accuracy),

@@ -39,6 +39,7 @@ pub struct Run<'a, M: ?Sized> {
     observations: Vec<Observation>,
     history: Vec<(Entry, u64)>,
     ending: Option<Ending>,
+    untaken: u64,
 }
 
 impl<'a, M: Model + ?Sized> Run<'a, M> {
@@ -90,7 +91,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         }
         let mut parameters = start(model, &mut source);
         let summer = Summer::new(model, examples, plan.sampler.expected(), plan.sampler.neighbors(), &mut source);
-        let run = Self {
+        let mut run = Self {
             summer,
             gate,
             odometer: odometer.map(|odometer| (odometer, None)),
@@ -103,6 +104,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             observations: Vec::new(),
             history: Vec::new(),
             ending: None,
+            untaken: 0,
             plan,
         };
         run.check()?;
@@ -111,7 +113,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
 
     /// What can be seen to be wrong before anything is charged: a budget for each example that does not fit, a gradient that is
     /// missing.
-    fn check(&self) -> Result<(), TrainError> {
+    fn check(&mut self) -> Result<(), TrainError> {
         if let Privacy::Personal(clip, spending) = &self.plan.privacy {
             if clip.is_by_layer() {
                 return Err(AllowanceError::ByLayer.into());
@@ -123,6 +125,21 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
                 return Err(TrainError::Foreign("as many accounts as examples are expected"));
             }
             self.tariff(NoiseMultiplier::new(1.0)?)?;
+        }
+        // A test that can never be paid for would never end anything.
+        let counted = match (self.plan.policy.question(0), self.plan.stop.target) {
+            (Question::NoisyCount { noise_std }, _) => Some(noise_std),
+            (Question::Nothing | Question::PublicAccuracy, target) => target.map(|target| target.noise_std),
+        };
+        let personal = matches!(self.plan.privacy, Privacy::Personal(..));
+        if let (Some(noise_std), false, Some(gate)) = (counted, personal, self.gate.as_mut()) {
+            let cost = Cost::of(&Mechanism::gaussian(noise_std)?, gate.neighbors()).map_err(BatchingError::Cost)?;
+            if gate.room(&cost, 1).map_err(TrainError::Gate)? == 0 {
+                return Err(TrainError::Needs {
+                    what: "a noisy count with this noise_std",
+                    needs: "a larger budget, or a larger noise_std: not even one is covered",
+                });
+            }
         }
         // An example that is nobody's.
         let model = self.plan.model;
@@ -366,7 +383,10 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             (Question::Nothing | Question::PublicAccuracy, None) => return Ok(None),
         };
         // A count that the budget does not cover is not taken; a cheaper round may still be.
-        let Some(count) = self.noisy_count(noise_std)? else { return Ok(None) };
+        let Some(count) = self.noisy_count(noise_std)? else {
+            self.untaken += 1;
+            return Ok(None);
+        };
         if matches!(question, Question::NoisyCount { .. }) {
             let lasts = self.lasts(self.plan.policy.reserve())?;
             self.see(Observation::NoisyCount { count, lasts })?;
@@ -412,6 +432,12 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
                 Ok(Some(f64::from(released[0])))
             }
         }
+    }
+
+    /// How many noisy counts were wanted and not taken, because the budget did not cover them.
+    #[must_use]
+    pub const fn untaken(&self) -> u64 {
+        self.untaken
     }
 
     /// The accuracy on public examples.
