@@ -267,6 +267,10 @@ fn bad_files_are_refused() {
         ("{ poisson = { sampling_probability = 0.03 } }", "{ poison = 0.03 }", "unknown variant"),
         ("perceptron = {", "perceptor = {", "unknown variant"),
         ("hidden = [100]", "hidden = [100, 0]", "a layer of 0 units"),
+        ("hidden = [100]", "hidden = [9000000000000000000]", "expected 1 to 2^20"),
+        ("hidden = [100]", "hidden = [1000000, 1000000]", "expected at most 2^28"),
+        ("public_size = 10000", "public_size = 9000000000000000000", "expected 1 to 2^30"),
+        ("clip_norm = 1.0", "clip_norm = 1.0\nindividual = true", "goes with neighbors = \"zero-out\""),
         ("clip_norm = 1.0", "clip_norm = -1.0", "clip_norm"),
         ("epsilon = 3", "epsilon = 0.001", "epsilon"),
         ("delta = \"1e-5\"", "delta = 1", "delta"),
@@ -278,7 +282,7 @@ fn bad_files_are_refused() {
         ("first = 1.0", "first = 0.0", "learning_rate"),
         (
             "clip_norm = 1.0",
-            "clip_norm = 1.0\nindividual = true\nfilter = \"mixture\"",
+            "clip_norm = 1.0\nneighbors = \"zero-out\"\nindividual = true\nfilter = \"mixture\"",
             "goes with filter gdp, zcdp or fixed-order",
         ),
         ("clip_norm = 1.0", "clip_norm = 1.0\nfilter = \"gdp\"", "filter gdp takes full batches"),
@@ -310,6 +314,26 @@ fn bad_files_are_refused() {
         let complaint = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{to}: {complaint}");
         assert!(complaint.contains(expected), "{to}: {complaint}");
+    }
+}
+
+/// A row that is left out would change how many there are, which neighbors have in common.
+#[test]
+fn rows_are_left_out_only_where_their_number_is_private() {
+    let schema = "missing_text = \"?\"\nmissing = \"skip row\"\ncolumns = [{ name = \"x\", kind = \"number\", low = 0, high = 1 }, \
+                  { name = \"y\", kind = \"label\", values = [\"a\", \"b\"] }]";
+    let data = "csv = \"rows.csv\"\nschema = \"schema.toml\"\npublic_size = 4";
+    let config = demo().replace("set = \"digits\"\ncount = 10000\n", &format!("{data}\n"));
+    let config = config.replacen("public_size = 10000", "", 1).replace("epsilon = 3", "epsilon = 300");
+    for (neighbors, is_fine) in [("add-remove", true), ("zero-out", false), ("replace-one", false)] {
+        let config = config.replace("clip_norm", &format!("neighbors = \"{neighbors}\"\nclip_norm"));
+        let place = with(&config);
+        std::fs::write(place.path().join("schema.toml"), schema).expect("written");
+        std::fs::write(place.path().join("rows.csv"), "0,a\n1,b\n?,a\n0.5,b\n0.1,a\n").expect("written");
+        let output = paygo(&["train", "config.toml"], place.path());
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.success(), is_fine, "{neighbors}: {complaint}");
+        assert!(is_fine || complaint.contains("goes with neighbors = \"add-remove\""), "{complaint}");
     }
 }
 
@@ -350,6 +374,7 @@ fn a_table_with_a_declared_schema_is_trained_on() {
         delta = "1e-6"
         clip_norm = 1.0
         noise = { uniform = { noise_multiplier = 40.0 } }
+        neighbors = "zero-out"
         individual = true
         [stop]
         steps = 100"#;

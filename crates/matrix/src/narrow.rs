@@ -82,7 +82,7 @@ fn by_columns(target: &mut [f32], left: View<'_>, columns: &[f32]) {
     }
 }
 
-/// Gives the squared norm of each row, in double precision from runs of 1,024 in single precision: relative error below 10⁻⁵.
+/// Gives the squared norm of each row, in double precision from runs of 1,024 in single precision: relative error below 2·10⁻⁵.
 ///
 /// # Panics
 /// When a row has no columns.
@@ -109,7 +109,9 @@ impl<T: FnMut(usize, f64)> WithSimd for SquaredNorms<'_, T> {
             }
             let mut norm = 0.0;
             for run in row.chunks(1024) {
-                norm += f64::from(dot(simd, run, run));
+                let squares = f64::from(dot(simd, run, run));
+                // Where squares may have vanished in single precision, once more in double.
+                norm += if squares < 1e-30 { run.iter().map(|&x| f64::from(x) * f64::from(x)).sum() } else { squares };
             }
             (self.take)(index, norm);
         }

@@ -2,7 +2,7 @@
 //!
 //! | read | for |
 //! | --- | --- |
-//! | [`source`] | where randomness comes from: ChaCha20 seeded by the operating system |
+//! | [`source`] | where randomness comes from: AES-256 in counter mode, keyed by the operating system |
 //! | [`coin`] | exact coins: uniform integers, and heads with probability `e^{−n/d}` |
 //! | [`discrete`] | discrete Laplace and discrete Gaussian noise, integers only |
 //! | [`release`] | permit in, noisy integers out: a permit is consumed by one release |

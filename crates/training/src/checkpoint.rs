@@ -44,6 +44,9 @@ pub enum FolderError {
     /// Another process runs here.
     #[error("{0}: another process trains in this folder")]
     Locked(PathBuf),
+    /// Nothing to go on with.
+    #[error("{0}: there is no run in this folder")]
+    Nothing(PathBuf),
     /// There is a run here already.
     #[error("{0}: there is a run in this folder; resume it, or take another folder")]
     Taken(PathBuf),
@@ -95,6 +98,7 @@ struct Header<'a> {
     optimizer_steps: u64,
     observations: Cow<'a, [Observation]>,
     history: Cow<'a, [(Entry, u64)]>,
+    digest: Option<u32>,
 }
 
 /// One line of a journal.
@@ -126,10 +130,13 @@ impl Folder {
     /// [`FolderError`] when there is a run in it already.
     pub fn create(path: &Path, config: &str) -> Result<Self, FolderError> {
         std::fs::create_dir_all(path).map_err(|source| FolderError::Io { path: path.to_owned(), source })?;
-        if path.join(CHECKPOINT).exists() {
+        // Locked first, looked at then.
+        let journal = JournalFile::open(path, true)?;
+        let io = |source| FolderError::Io { path: path.join(JOURNAL), source };
+        if path.join(CHECKPOINT).exists() || journal.file.metadata().map_err(io)?.len() > 0 {
             return Err(FolderError::Taken(path.to_owned()));
         }
-        let journal = Arc::new(Mutex::new(JournalFile::open(path)?));
+        let journal = Arc::new(Mutex::new(journal));
         Ok(Self { path: path.to_owned(), config: config.to_owned(), components: None, number: 0, journal })
     }
 
@@ -139,8 +146,12 @@ impl Folder {
     /// [`FolderError`] when there is none, it is running, or it is damaged.
     pub fn open(path: &Path) -> Result<(Self, Interrupted), FolderError> {
         let at = path.join(CHECKPOINT);
+        if !at.exists() {
+            return Err(FolderError::Nothing(path.to_owned()));
+        }
+        // Locked first, read then: a checkpoint and a journal that belong together.
+        let mut journal = JournalFile::open(path, false)?;
         let bytes = std::fs::read(&at).map_err(|source| FolderError::Io { path: at.clone(), source })?;
-        let mut journal = JournalFile::open(path)?;
         let (number, mut interrupted) = decode(&bytes).map_err(|what| FolderError::Damaged { path: at, what })?;
         interrupted.lost = journal.lost(number)?;
         let (config, components) = (interrupted.config.clone(), interrupted.components.clone());
@@ -212,10 +223,17 @@ const CHECKPOINT: &str = "checkpoint.safetensors";
 const JOURNAL: &str = "journal.jsonl";
 
 impl JournalFile {
-    fn open(folder: &Path) -> Result<Self, FolderError> {
+    /// Locked. A run that was interrupted has one: without it nobody knows what was drawn.
+    fn open(folder: &Path, is_new: bool) -> Result<Self, FolderError> {
         let path = folder.join(JOURNAL);
-        let io = |source| FolderError::Io { path: path.clone(), source };
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
+        let io = |source: io::Error| {
+            if source.kind() == io::ErrorKind::NotFound && !is_new {
+                let what = "the journal is gone, and with it what was drawn after the last checkpoint";
+                return FolderError::Damaged { path: path.clone(), what };
+            }
+            FolderError::Io { path: path.clone(), source }
+        };
+        let file = File::options().read(true).write(true).create(is_new).truncate(false).open(&path).map_err(io)?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => FolderError::Locked(folder.to_owned()),
             TryLockError::Error(source) => FolderError::Io { path: path.clone(), source },
@@ -326,6 +344,7 @@ fn encode(number: u64, config: &str, components: Option<&[f32]>, state: &State) 
         optimizer_steps: *optimizer_steps,
         observations: (&state.observations).into(),
         history: (&state.history).into(),
+        digest: state.digest,
     };
     let header = serde_json::to_string(&header).map_err(|_| "a number cannot be written")?;
     let parts = std::iter::once(header.as_bytes()).chain(tensors.iter().map(|(_, _, _, bytes)| bytes.as_slice()));
@@ -377,6 +396,7 @@ fn decode(bytes: &[u8]) -> Result<(u64, Interrupted), &'static str> {
         position: header.position,
         observations: header.observations.into_owned(),
         history: header.history.into_owned(),
+        digest: header.digest,
         spent: spent.map(|bytes| bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()),
     };
     let (config, components) = (header.config.into_owned(), components.map(floats));
@@ -452,6 +472,7 @@ mod tests {
             observations: vec![Observation::PublicAccuracy(0.25), Observation::NoisyCount { count: 0.1, lasts: true }],
             history: vec![(ROUND, 12), (COUNT, 1)],
             spent: Some(vec![0, 7, u32::MAX - 1]),
+            digest: Some(17),
         }
     }
 
@@ -473,6 +494,23 @@ mod tests {
             Interrupted { config: "a config".into(), components: Some(vec![0.6, 0.8]), state: state(6), lost: vec![] };
         assert_eq!(back, expected);
         assert!(matches!(Folder::create(place.path(), "x"), Err(FolderError::Taken(_))));
+    }
+
+    /// Without its journal nobody knows what was drawn; and a journal without its checkpoint is no empty folder.
+    #[test]
+    fn a_journal_and_its_checkpoint_belong_together() {
+        let place = tempfile::tempdir().expect("a folder");
+        assert!(matches!(open(place.path()), Err(FolderError::Nothing(_))));
+        let mut folder = Folder::create(place.path(), "").expect("a folder");
+        folder.save(&state(5)).expect("saved");
+        folder.journal().before(&ROUND, &mut |most| most).expect("written");
+        drop(folder);
+        let journal = place.path().join(JOURNAL);
+        std::fs::rename(&journal, place.path().join("aside")).expect("moved");
+        assert!(matches!(open(place.path()), Err(FolderError::Damaged { .. })));
+        std::fs::rename(place.path().join("aside"), &journal).expect("moved");
+        std::fs::remove_file(place.path().join(CHECKPOINT)).expect("removed");
+        assert!(matches!(Folder::create(place.path(), ""), Err(FolderError::Taken(_))));
     }
 
     #[test]

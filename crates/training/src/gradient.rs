@@ -8,7 +8,7 @@
 //! - Examples are added up in *chains*, and taking one away changes one chain. Where neighbors have equally many examples, an example
 //!   comes to a chain by its place in the batch, which is the same for both. Otherwise by a coin of its own, tossed once for the whole
 //!   run; whatever the coins of the others are, they are as likely without it. (Places would not do: where a row is taken out of a
-//!   file, all that follow move up.) Adding up L vectors of norm C in single precision is off by at most `L²/2·u·C`, once for each
+//!   file, all that follow move up; and a chain that is longer than ever expected is cut.) Adding up L vectors of norm C in single precision is off by at most `L²/2·u·C`, once for each
 //!   neighbor.
 //! - Chains are added up in double precision, which is counted too: 10⁻⁶ of C for a million examples.
 //! - Norms are taken larger than computed by [`NORM_MARGIN`], more than the error of computing them.
@@ -136,7 +136,8 @@ fn factor(norm: f64, limit: f64) -> f32 {
     // ROUNDING: to nearest; the margin is more than a unit roundoff.
     #[expect(clippy::cast_possible_truncation, reason = "single precision is what gradients are in")]
     let factor = if longest <= limit { 1.0 } else { (limit / longest) as f32 };
-    if norm.is_finite() { factor } else { 0.0 }
+    // Below the normal numbers a roundoff is more than the margin.
+    if norm.is_finite() && factor >= f32::MIN_POSITIVE { factor } else { 0.0 }
 }
 
 /// How the gradients of a batch are scaled before they are added.

@@ -1,13 +1,15 @@
 //! Gaussian noise for sums of gradients: fast, and careful where speed allows it.
 //!
 //! # What is drawn
-//! Box and Muller's transform in double precision of ChaCha20's bits: 32 for the radius (and 64 more where the radius is above four
-//! deviations), 32 for the angle. Values reach 11.5 standard deviations.
+//! Box and Muller's transform in double precision of random bits: 32 for the radius (and 64 more where it is above four deviations or
+//! below 0.02), 32 for the angle. Values reach 11.5 standard deviations. So pairs of numbers lie on 2³² rings and as many rays: finer
+//! than a hundred-millionth of the noise near the middle, a six-millionth at four deviations.
 //!
 //! # What is released
-//! A sum plus noise, rounded to a public grid of about a millionth of the noise: rounding is post-processing, and the last digits of
-//! floating-point numbers, which can betray what was added (Mironov 2012), are not shown. Unlike the exact samplers of
-//! [`paygo_noise`], this noise is accurate to twelve digits, not exact; see `docs/training.md`.
+//! A sum plus noise, rounded to a public grid of about a thousandth of the noise: rounding is post-processing, and it costs a
+//! ten-millionth of the variance. The last digits of floating-point numbers can betray what was added (Mironov 2012), and so would the
+//! rings: a cell of the grid must be crossed by so many of them that its probability is that of a normal law. Thousands are. Unlike the
+//! exact samplers of [`paygo_noise`], this noise is not exact; see `docs/training.md`.
 
 use crate::vector::vectorized;
 use paygo_noise::Source;
@@ -43,13 +45,20 @@ pub fn standard_normals(source: &mut Source, normals: &mut [f64]) {
     }
 }
 
-/// A pair whose radius is among the largest, drawn to 64 more bits.
+/// A pair whose radius is among the largest or the smallest, drawn to 64 more bits.
 #[cold]
 fn refined(word: u64, source: &mut Source) -> (f64, f64) {
     let (x, v) = parts(word);
     #[expect(clippy::cast_precision_loss, reason = "rounded to 53 bits")]
     let more = (source.bits() as f64 + 0.5) / 2f64.powi(64);
-    pair((x + more) / 2f64.powi(32), v)
+    if x < 2f64.powi(31) {
+        return pair((x + more) / 2f64.powi(32), v);
+    }
+    // Near 1 the logarithm is that of what is missing to it.
+    let missing = ((2f64.powi(32) - x) - more) / 2f64.powi(32);
+    let radius = (-2.0 * paygo_numeric::elementary::ln_1p(-missing)).sqrt();
+    let (sine, cosine) = sine_and_cosine(v);
+    (radius * cosine, radius * sine)
 }
 
 /// Divides, without noise: not private. `total` writes the numbers from a position on.
@@ -112,10 +121,10 @@ pub(crate) fn release(
     });
 }
 
-/// A power of two about a millionth of the noise.
+/// A power of two about a thousandth of the noise.
 fn grid(noise_std: f64) -> f64 {
-    // The exponent alone, 20 less.
-    f64::from_bits((noise_std.to_bits() >> 52 << 52).saturating_sub(20 << 52)).clamp(2f64.powi(-1000), 2f64.powi(1000))
+    // The exponent alone, 10 less.
+    f64::from_bits((noise_std.to_bits() >> 52 << 52).saturating_sub(10 << 52)).clamp(2f64.powi(-1000), 2f64.powi(1000))
 }
 
 /// Two normals from each word, the last one for the cosine alone where there are fewer sines; and whether a word is rare.
@@ -140,10 +149,10 @@ fn drawn(word: u64) -> (f64, f64) {
     pair((x + 0.5) * (1.0 / 4_294_967_296.0), v)
 }
 
-/// Whether 32 bits are too few for its radius: one in 4,096.
+/// Whether 32 bits are too few for its radius, at either end: one in 2,048.
 #[inline(always)]
 const fn is_rare(word: u64) -> bool {
-    word >> 52 == 0
+    (word >> 52).wrapping_add(1) & 0xfff <= 1
 }
 
 /// The upper half as an integer below 2³², the lower half as a number in [−½, ½).
@@ -282,6 +291,44 @@ mod tests {
         assert!(far.windows(2).all(|pair| pair[0] < pair[1]));
     }
 
+    /// Radii below 0.02 are refined too: pairs near the middle are spread evenly over cells as fine as the finest grid, and no two have
+    /// the same radius. On bare rings the cells at the origin would be empty, and others hold twice what they should.
+    #[test]
+    fn pairs_near_the_middle_are_spread_evenly() {
+        let mut source = Source::insecure_from_seed(9);
+        let mut normals = vec![0.0; 1 << 20];
+        let (mut radii, mut cells) = (Vec::new(), [0u32; 16]);
+        for _ in 0..32 {
+            standard_normals(&mut source, &mut normals);
+            for piece in normals.chunks_exact(PIECE) {
+                let (cosines, sines) = piece.split_at(PIECE / 2);
+                for (x, y) in cosines.iter().zip(sines) {
+                    if x.abs() < 0.008 && y.abs() < 0.008 {
+                        radii.push(x * x + y * y);
+                        let cell = |x: f64| ((x + 0.008) / 0.004).floor().clamp(0.0, 3.0);
+                        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 15")]
+                        let at = (4.0 * cell(*y) + cell(*x)) as usize;
+                        cells[at] += 1;
+                    }
+                }
+            }
+        }
+        // Of 2²⁴ pairs 0.016²/2π = 684 are expected, 43 in each cell; the limit of χ² is passed once in ten thousand times.
+        assert!((560..810).contains(&radii.len()), "{}", radii.len());
+        #[expect(clippy::cast_precision_loss, reason = "some hundreds")]
+        let each = radii.len() as f64 / 16.0;
+        let chi: f64 = cells.iter().map(|&count| (f64::from(count) - each).powi(2) / each).sum();
+        assert!(chi < 44.3, "{chi} {cells:?}");
+        // A radius is no multiple of 2⁻³² in its u.
+        let on_rings = radii.iter().filter(|&&r| {
+            let k = (-(paygo_numeric::elementary::exp_m1(-r / 2.0))) * 2f64.powi(32) - 0.5;
+            (k - k.round()).abs() < 1e-3
+        });
+        assert!(on_rings.count() < radii.len() / 50);
+        radii.sort_by(f64::total_cmp);
+        assert!(radii.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
     #[test]
     fn what_is_released_is_on_the_grid_and_has_the_noise_that_was_asked_for() {
         let total: Vec<f64> = (0..100_000).map(|i| f64::from(i % 7) / 3.0).collect();
@@ -290,7 +337,7 @@ mod tests {
         let part = |start: usize, part: &mut [f64]| part.copy_from_slice(&total[start..][..part.len()]);
         release(part, noise_std, divisor, &mut Source::insecure_from_seed(7), &mut released);
         let grid = grid(noise_std);
-        assert_eq!(grid, 2f64.powi(1 - 20));
+        assert_eq!(grid, 2f64.powi(1 - 10));
         let off: Vec<f64> = released.iter().zip(&total).map(|(&r, t)| f64::from(r) * divisor - t).collect();
         let mean = off.iter().sum::<f64>() / 1e5;
         let variance = off.iter().map(|x| x * x).sum::<f64>() / 1e5;

@@ -85,8 +85,8 @@ pub enum AllowanceError {
     /// Clipping layer by layer.
     #[error("a budget for each example needs clipping of the whole gradient, not layer by layer")]
     ByLayer,
-    /// A relation under which a person may change what they have paid.
-    #[error("a budget for each example is accounted under add-remove or zero-out neighbors; given {0}")]
+    /// A relation under which a person may change what they have paid, or others' places.
+    #[error("a budget for each example goes with zero-out neighbors, where the others keep their places; given {0}")]
     Neighbors(Neighbors),
 }
 
@@ -201,7 +201,17 @@ impl Tariff {
         }
         #[expect(clippy::cast_possible_truncation, reason = "single precision is what gradients are in")]
         let single = (factor.min(1.0) * (1.0 - 1e-7)) as f32;
-        (then, if factor >= 1.0 { 1.0 } else { single })
+        // Below the normal numbers a roundoff is more than what was taken off.
+        (
+            then,
+            if factor >= 1.0 {
+                1.0
+            } else if single >= f32::MIN_POSITIVE {
+                single
+            } else {
+                0.0
+            },
+        )
     }
 
     /// The share that a step costs at most.

@@ -3,7 +3,7 @@
 pub(crate) use paygo_matrix::vectorized;
 use paygo_matrix::{Target, squared_norms};
 
-/// `‖x‖²`: relative error below 10⁻⁵.
+/// `‖x‖²`: relative error below 2·10⁻⁵.
 pub(crate) fn squared_norm(x: &[f32]) -> f64 {
     let mut norm = 0.0;
     squared_norms(x, x.len().max(1), |_, found| norm = found);

@@ -298,14 +298,19 @@ impl Setting {
         NoiseMultiplier::new(self.noise_multiplier).expect("noise")
     }
 
+    /// With a budget for each, whoever is not there leaves a gap.
+    fn neighbors(&self) -> Neighbors {
+        if self.personal.is_some() { Neighbors::ZeroOut } else { Neighbors::AddRemove }
+    }
+
     /// The public number of examples is that of all canaries; how many there are is a secret.
     fn sampler(&self, public_size: usize, examples: usize) -> Sampler {
-        Sampler::new(self.batching, Neighbors::AddRemove, public_size as u64, examples).expect("a sampler")
+        Sampler::new(self.batching, self.neighbors(), public_size as u64, examples).expect("a sampler")
     }
 
     fn cost(&self) -> Cost {
         if let Some(mu) = self.personal {
-            return Allowance::Gdp { mu }.cost(Neighbors::AddRemove).expect("a cost");
+            return Allowance::Gdp { mu }.cost(self.neighbors()).expect("a cost");
         }
         let round = self.sampler(1, 1).round(self.noise()).expect("a round");
         round.cost().repeat(self.rounds).expect("a cost")
@@ -356,7 +361,7 @@ fn shipped<M: Model>(flock: &Flock<M>, examples: &Examples, setting: &Setting, s
     };
     // Large enough; what was charged is looked up below.
     let rule = Zcdp::with_limit(Amount::from_decimal_down("1000").expect("a decimal"), Amount::ZERO).expect("a rule");
-    let gate = FilterGate::new(Filter::new(rule, Neighbors::AddRemove));
+    let gate = FilterGate::new(Filter::new(rule, setting.neighbors()));
     let mut run = Run::new(plan, public_size as u64, Some(Box::new(gate)), None, Box::new(()), source).expect("a run");
     run.start_from(flock.start.clone()).expect("as many parameters");
     let mut trace = vec![flock.start.clone()];
@@ -476,8 +481,16 @@ fn audit<M: Model>(
     let mut audit = Audit::default();
     for _ in 0..runs {
         let coins: Vec<bool> = (0..flock.canaries).map(|_| coin(&mut source)).collect();
-        let there: Vec<usize> = (0..flock.everybody.len()).filter(|&i| coins.get(i).copied().unwrap_or(true)).collect();
-        let trace = train(flock, &flock.everybody.select(&there), setting, source.child());
+        let is_there = |i: usize| coins.get(i).copied().unwrap_or(true);
+        let everybody = &flock.everybody;
+        let examples = if setting.neighbors() == Neighbors::AddRemove {
+            everybody.select(&(0..everybody.len()).filter(|&i| is_there(i)).collect::<Vec<usize>>())
+        } else {
+            // An input of zeros says nothing on a canary's own parameters.
+            let silent = |i: usize| everybody.input(i).iter().map(move |&x| if is_there(i) { x } else { 0.0 });
+            everybody.with_inputs(everybody.shape(), (0..everybody.len()).flat_map(silent).collect()).expect("examples")
+        };
+        let trace = train(flock, &examples, setting, source.child());
         audit.coins.extend(coins);
         audit.scores.extend(match score {
             Score::Moves => by_moves(flock, setting, &trace),
@@ -490,13 +503,8 @@ fn audit<M: Model>(
 /// The logarithm of the likelihood ratio, a sum over rounds.
 fn by_moves<M: Model>(flock: &Flock<M>, setting: &Setting, trace: &Trace) -> Vec<f64> {
     let (everybody, clip) = (flock.everybody.len(), clip());
-    let mut summer = Summer::new(
-        &flock.model,
-        &flock.everybody,
-        everybody,
-        Neighbors::AddRemove,
-        &mut Source::insecure_from_seed(9),
-    );
+    let mut summer =
+        Summer::new(&flock.model, &flock.everybody, everybody, setting.neighbors(), &mut Source::insecure_from_seed(9));
     let indices: Vec<u32> = (0u32..).take(everybody).collect();
     let (chance, scale) = setting.round();
     let variance = (setting.noise_multiplier * summer.l2_sensitivity(&clip) * scale).powi(2);

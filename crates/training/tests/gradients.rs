@@ -349,3 +349,78 @@ fn clipping_layer_by_layer_pays_for_every_layer() {
     }
     assert!(Clip::by_layer(1.0, 0).is_err());
 }
+
+/// Errors whose squares vanish in single precision, inputs near its end, and factors below its normal numbers: all are clipped.
+#[test]
+fn what_is_tiny_or_huge_is_clipped_too() {
+    let length = |model: &Network, parameters: &[f32], input: f32, clip_norm: f64, neighbors| {
+        let examples = Examples::new(Shape::vector(1), 3, vec![input], vec![1]).expect("examples");
+        let clip = Clip::whole(clip_norm).expect("a norm");
+        let mut summer = Summer::new(model, &examples, 1, neighbors, &mut Source::insecure_from_seed(1));
+        summer.add_up(parameters, &[0], Scaling::Clip(&clip)).expect("a sum");
+        let norm = summer.total().expose().iter().map(|x| x * x).sum::<f64>().sqrt();
+        (norm, summer.l2_sensitivity(&clip))
+    };
+    for neighbors in [Neighbors::AddRemove, Neighbors::ZeroOut] {
+        let softmax = Network::new(Sequence::new(Shape::vector(1), vec![Box::new(Linear::new(1, 3))]));
+        for clip_norm in [1e-6, 1e-4, 1.0] {
+            // The other classes are at e⁻⁵³.
+            let (moved, allowed) = length(&softmax, &[0.0, 0.0, 0.0, 0.0, 53.0, 0.0], 1.7e19, clip_norm, neighbors);
+            assert!(moved > 0.0 && moved <= allowed, "{clip_norm}: {moved} {allowed}");
+        }
+        let deep: Vec<Box<dyn Layer>> = vec![
+            Box::new(Linear::new(1, 1)),
+            Box::new(Activation::new(Function::Relu, Shape::vector(1))),
+            Box::new(Linear::new(1, 3)),
+        ];
+        let deep = Network::new(Sequence::new(Shape::vector(1), deep));
+        for weight in [1e19, 1.3e19, 1.6e19] {
+            for clip_norm in [1e-7, 1.1e-7, 1.2e-7, 2.5e-7] {
+                let parameters = [1e-19, 0.0, weight, 0.0, 0.0, 0.0, 0.0, 0.0];
+                let (moved, allowed) = length(&deep, &parameters, 1e19, clip_norm, neighbors);
+                assert!(moved <= allowed, "{weight} {clip_norm}: {moved} {allowed}");
+            }
+        }
+    }
+}
+
+/// Who contributes nothing leaves no trace, not in one bit, where the others keep their places: whatever their example is.
+#[test]
+fn whoever_has_spent_everything_leaves_no_trace() {
+    let networks = networks();
+    let wide = Network::new(Sequence::new(
+        Shape::vector(7),
+        vec![
+            Box::new(Linear::new(7, 4096)),
+            Box::new(Activation::new(Function::Relu, Shape::vector(4096))),
+            Box::new(Linear::new(4096, 3)),
+        ],
+    ));
+    for (name, model) in networks.into_iter().chain([("wide", wide)]) {
+        let count = 700;
+        let parameters = parameters(&model);
+        let first = examples(model.input(), model.classes(), count, 8);
+        // Everybody else's inputs, and another, or a huge one, for the silent.
+        let other = |scale: f32| {
+            let inputs = (0..count).flat_map(|i| {
+                let row: Vec<f32> = first.input(i).to_vec();
+                row.into_iter().map(move |x| if i == 123 { (x - 0.7) * scale } else { x })
+            });
+            first.with_inputs(first.shape(), inputs.collect()).expect("examples")
+        };
+        let sum = |examples: &Examples, silent: bool| {
+            let sampled: Vec<bool> = (0..count).map(|i| i % 3 != 1 && !(silent && i == 123)).collect();
+            let charge = |spent: u32, norm: f64| (spent, if norm.is_finite() { 0.5 } else { 0.0 });
+            let mut summer = Summer::new(&model, examples, 250, Neighbors::ZeroOut, &mut Source::insecure_from_seed(4));
+            let personal = Personal { spent: &mut vec![0; count], charge: &charge, sampled: Some(&sampled) };
+            let all: Vec<u32> = (0..700).collect();
+            summer.add_up(&parameters, &all, Scaling::Personal(personal)).expect("a sum");
+            summer.total().expose().to_vec()
+        };
+        let silent = sum(&first, true);
+        assert!(sum(&first, false) != silent, "{name}");
+        for scale in [1.0, 1e38] {
+            assert!(sum(&other(scale), true) == silent, "{name} {scale}");
+        }
+    }
+}

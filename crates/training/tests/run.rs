@@ -176,14 +176,16 @@ fn what_does_not_fit_is_an_error() {
     let gdp = Allowance::Gdp { mu: 1.0 };
     let whole = || Clip::whole(1.0).expect("a norm");
     let setting = Setting { privacy: personal(whole(), gdp), ..Setting::new(&model, &examples) };
-    assert!(error(setting, Neighbors::AddRemove).contains("does not go with poisson batches; expected full"));
+    assert!(error(setting, Neighbors::ZeroOut).contains("does not go with poisson batches; expected full"));
     let by_layer = Clip::by_layer(1.0, 2).expect("a norm");
     let setting =
         Setting { privacy: personal(by_layer, gdp), batching: Batching::Full, ..Setting::new(&model, &examples) };
-    assert!(error(setting, Neighbors::AddRemove).contains("layer by layer"));
-    let setting =
-        Setting { privacy: personal(whole(), gdp), batching: Batching::Full, ..Setting::new(&model, &examples) };
-    assert!(error(setting, Neighbors::ReplaceOne).contains("replace-one"));
+    assert!(error(setting, Neighbors::ZeroOut).contains("layer by layer"));
+    for neighbors in [Neighbors::ReplaceOne, Neighbors::AddRemove] {
+        let setting =
+            Setting { privacy: personal(whole(), gdp), batching: Batching::Full, ..Setting::new(&model, &examples) };
+        assert!(error(setting, neighbors).contains(&neighbors.to_string()));
+    }
     let target = Target { accuracy: 1.5, noise_std: 1.0, period: 1 };
     let stop = Stop { target: Some(target), ..Stop::default() };
     assert!(error(Setting { stop, ..Setting::new(&model, &examples) }, Neighbors::AddRemove).contains("accuracy"));
@@ -250,7 +252,7 @@ fn every_sampler_learns() {
             ..Setting::new(&model, &examples)
         };
         let budget = Budget::from_decimal("50", "1e-5").expect("a budget");
-        let gate = FilterGate::new(Filter::new(Mixture::new(budget).expect("a rule"), Neighbors::AddRemove));
+        let gate = FilterGate::new(Filter::new(Mixture::new(budget).expect("a rule"), Neighbors::ZeroOut));
         let mut run = setting.run(Box::new(gate), Box::new(())).expect("a run");
         assert_eq!(to_the_end(&mut run), Ending::Done);
         assert!(run.public_accuracy(&test) > 0.75, "{allowance:?} {}", run.public_accuracy(&test));
@@ -273,12 +275,13 @@ fn a_budget_for_each_example_lasts_longer() {
         stop: Stop { steps: Some(10), ..Stop::default() },
         ..Setting::new(&model, &examples)
     };
-    let mut ordinary = setting(None).run(zcdp("1.25"), Box::new(())).expect("a run");
+    let gate = || zcdp_under("1.25", Neighbors::ZeroOut);
+    let mut ordinary = setting(None).run(gate(), Box::new(())).expect("a run");
     to_the_end(&mut ordinary);
     let clip = Clip::whole(1.0).expect("a norm");
     let personal = Some(Privacy::Personal(clip, Spending::new(allowance, 1000)));
     let longer = Setting { stop: Stop { steps: Some(40), ..Stop::default() }, ..setting(personal) };
-    let mut run = longer.run(zcdp("1.25"), Box::new(())).expect("a run");
+    let mut run = longer.run(gate(), Box::new(())).expect("a run");
     for _ in 0..10 {
         run.advance(&mut |_| ControlFlow::Continue(())).expect("a round");
     }
@@ -296,7 +299,7 @@ fn the_budget_of_each_example_is_charged_whatever_came_before() {
     let (model, examples) = (perceptron(31, 4, 2), generate::census(100, 7));
     let privacy =
         Some(Privacy::Personal(Clip::whole(1.0).expect("a norm"), Spending::new(Allowance::Zcdp { rho: 1.0 }, 100)));
-    let gate = Arc::new(Mutex::new(*zcdp("2")));
+    let gate = Arc::new(Mutex::new(*zcdp_under("2", Neighbors::ZeroOut)));
     let setting = Setting { batching: Batching::Full, privacy, ..Setting::new(&model, &examples) };
     let mut run = setting.run(Box::new(Arc::clone(&gate)), Box::new(())).expect("a run");
     run.noisy_count(10.0).expect("counted").expect("covered");
@@ -454,6 +457,24 @@ fn a_resumed_run_has_charged_everything_and_what_was_lost() {
     assert!(matches!(foreign.resume(state, &[]), Err(TrainError::Foreign(_))));
 }
 
+/// Accounts are by position: other examples, or these in another order, do not take them over.
+#[test]
+fn accounts_belong_to_their_examples() {
+    let (model, examples) = (perceptron(31, 4, 2), generate::census(100, 7));
+    let turned = examples.select(&(0..100).rev().collect::<Vec<usize>>());
+    let begin = |examples| {
+        let spending = Spending::new(Allowance::Zcdp { rho: 1.0 }, 100);
+        let privacy = Some(Privacy::Personal(Clip::whole(1.0).expect("a norm"), spending));
+        let setting = Setting { batching: Batching::Full, privacy, ..Setting::new(&model, examples) };
+        setting.run(zcdp_under("1", Neighbors::ZeroOut), Box::new(())).expect("a run")
+    };
+    let mut first = begin(&examples);
+    first.advance(&mut |_| ControlFlow::Continue(())).expect("a round");
+    let state = first.state();
+    assert!(matches!(begin(&turned).resume(state.clone(), &[]), Err(TrainError::Foreign(_))));
+    begin(&examples).resume(state, &[]).expect("its own");
+}
+
 #[test]
 fn lost_steps_cost_everybody_the_most() {
     let (model, examples) = (perceptron(31, 8, 2), generate::census(300, 1));
@@ -467,7 +488,7 @@ fn lost_steps_cost_everybody_the_most() {
     };
     let gate = || {
         let rule = Gdp::with_limit(Amount::from_decimal_down("25").expect("a decimal")).expect("a rule");
-        Box::new(FilterGate::new(Filter::new(rule, Neighbors::AddRemove)))
+        Box::new(FilterGate::new(Filter::new(rule, Neighbors::ZeroOut)))
     };
     let mut first = setting().run(gate(), Box::new(())).expect("a run");
     for _ in 0..4 {

@@ -9,7 +9,7 @@ use paygo_accounting::wire::{Neighbors as NeighborWords, Number};
 use paygo_noise::Source;
 use paygo_training::batching::{Batching, Sampler};
 use paygo_training::data::csv;
-use paygo_training::data::schema::Schema;
+use paygo_training::data::schema::{Missing, Schema};
 use paygo_training::data::sets::{Set, Split};
 use paygo_training::data::{Examples, Shape, generate};
 use paygo_training::gate::Gate;
@@ -276,8 +276,20 @@ impl Config {
         Stop { epochs: self.stop.epochs, steps: self.stop.steps, target: self.stop.target }
     }
 
+    /// The relation.
+    pub(super) fn neighbors(&self) -> Neighbors {
+        self.privacy.as_ref().map_or(Neighbors::AddRemove, |privacy| Neighbors::from(privacy.neighbors))
+    }
+
     /// The relation, and the number that sums are divided by.
     pub(super) fn size(&self, examples: &Examples) -> anyhow::Result<(Neighbors, u64)> {
+        if let Some(size) = self.data.public_size {
+            anyhow::ensure!((1..=1 << 30).contains(&size), "data.public_size = {size}; expected 1 to 2^30");
+        }
+        if let Batching::BallsAndBins { batches } = self.batches {
+            let allowed = "batches.balls_and_bins.batches";
+            anyhow::ensure!((1..=1 << 20).contains(&batches), "{allowed} = {batches}; expected 1 to 2^20");
+        }
         let neighbors = self.privacy.as_ref().map(|privacy| Neighbors::from(privacy.neighbors));
         match (neighbors, self.data.public_size) {
             (Some(Neighbors::AddRemove), None) => anyhow::bail!(
@@ -297,7 +309,7 @@ impl Data {
     }
 
     /// Reads or makes the examples.
-    pub(super) fn load(&self, folder: Option<&Path>, beside: &Path) -> anyhow::Result<Split> {
+    pub(super) fn load(&self, folder: Option<&Path>, beside: &Path, neighbors: Neighbors) -> anyhow::Result<Split> {
         let near = |path: &PathBuf| if path.is_absolute() { path.clone() } else { beside.join(path) };
         match (&self.set, &self.csv) {
             (Some(name), None) => {
@@ -336,6 +348,11 @@ impl Data {
                 let at = near(schema);
                 let text = std::fs::read_to_string(&at).with_context(|| at.display().to_string())?;
                 let schema = Schema::from_toml(&text).with_context(|| at.display().to_string())?;
+                let leaves_out = schema.layout().missing == Some(Missing::SkipRow);
+                anyhow::ensure!(
+                    !leaves_out || neighbors == Neighbors::AddRemove,
+                    "missing = \"skip row\" goes with neighbors = \"add-remove\": under {neighbors} nobody may change how many rows there are"
+                );
                 let train = csv::read(&near(path), &schema)?;
                 anyhow::ensure!(!train.is_empty(), "{}: no examples", near(path).display());
                 let test = match &self.test_csv {
@@ -352,6 +369,13 @@ impl Data {
 impl Model {
     /// The network for such examples.
     pub(super) fn network(&self, input: Shape, classes: usize) -> anyhow::Result<Network> {
+        let network = self.build(input, classes)?;
+        let parameters = network.parameters();
+        anyhow::ensure!(parameters <= 1 << 28, "model: {parameters} parameters; expected at most 2^28");
+        Ok(network)
+    }
+
+    fn build(&self, input: Shape, classes: usize) -> anyhow::Result<Network> {
         match self {
             Self::Logistic => {
                 anyhow::ensure!(
@@ -362,7 +386,7 @@ impl Model {
             }
             Self::Softmax => Ok(perceptron(input, &[], Function::Relu, classes)),
             Self::Perceptron { hidden, activation } => {
-                anyhow::ensure!(!hidden.contains(&0), "model.perceptron.hidden: a layer of 0 units");
+                hidden.iter().try_for_each(|&units| check_units(units, "model.perceptron.hidden"))?;
                 Ok(perceptron(input, hidden, *activation, classes))
             }
             Self::Layers(words) => {
@@ -375,21 +399,31 @@ impl Model {
     }
 }
 
+fn check_units(units: usize, place: &str) -> anyhow::Result<()> {
+    anyhow::ensure!((1..=1 << 20).contains(&units), "{place}: a layer of {units} units; expected 1 to 2^20");
+    Ok(())
+}
+
 fn build(words: &[LayerWords], mut shape: Shape, place: &str) -> anyhow::Result<Vec<Box<dyn Layer>>> {
     let mut layers: Vec<Box<dyn Layer>> = Vec::new();
     for (index, word) in words.iter().enumerate() {
         let fits = |what: &str| format!("{place}[{index}]: {what} does not fit an input of shape {shape}");
         let layer: Box<dyn Layer> = match word {
             LayerWords::Linear(units) => {
-                anyhow::ensure!(*units > 0, "{place}[{index}]: a layer of 0 units");
+                check_units(*units, &format!("{place}[{index}]"))?;
                 Box::new(Linear::new(shape.len(), *units))
             }
             LayerWords::Relu => Box::new(Activation::new(Function::Relu, shape)),
             LayerWords::Tanh => Box::new(Activation::new(Function::Tanh, shape)),
-            LayerWords::Convolution { channels, size, stride, padding } => Box::new(
-                Convolution::new(shape, *channels, *size, *stride, *padding)
-                    .with_context(|| fits("the convolution"))?,
-            ),
+            LayerWords::Convolution { channels, size, stride, padding } => {
+                check_units(*channels, &format!("{place}[{index}]"))?;
+                let sizes = [size, stride, padding];
+                anyhow::ensure!(sizes.iter().all(|size| **size <= 1 << 16), "{}", fits("the convolution"));
+                Box::new(
+                    Convolution::new(shape, *channels, *size, *stride, *padding)
+                        .with_context(|| fits("the convolution"))?,
+                )
+            }
             LayerWords::MaxPool { size, stride } => {
                 Box::new(Pool::new(Kind::Max, shape, *size, *stride).with_context(|| fits("the pooling"))?)
             }
@@ -448,6 +482,10 @@ impl Privacy {
         } else {
             Clip::whole(self.clip_norm)?
         };
+        anyhow::ensure!(
+            !self.individual || neighbors == Neighbors::ZeroOut,
+            "privacy.individual goes with neighbors = \"zero-out\", where the others keep their places; given {neighbors}"
+        );
         let policy = self.noise.policy(sampler)?;
         let budget = Budget::from_decimal(&text(&self.epsilon), &text(&self.delta))?;
         let noise = policy.noise_multiplier(0).context("the schedule has no noise for the first epoch")?;

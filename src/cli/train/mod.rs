@@ -165,7 +165,7 @@ impl Job {
         };
         let spoiled = before.or(now).map(str::to_owned);
         let data = data.map(std::path::absolute).transpose()?;
-        let split = config.data.load(data.as_deref(), &beside)?;
+        let split = config.data.load(data.as_deref(), &beside, config.neighbors())?;
         let shape = match &config.data.principal_components {
             None => split.train.shape(),
             Some(components) => {
@@ -189,9 +189,7 @@ impl Job {
 
     /// As it is kept with the checkpoint: the places, why nothing can be promised, and the file.
     fn stored(&self) -> String {
-        let data = self.data.as_ref().map(|data| data.display().to_string()).unwrap_or_default();
-        let spoiled = self.spoiled.as_deref().unwrap_or_default();
-        format!("{}\n{data}\n{spoiled}\n{}", self.beside.display(), self.text)
+        json!({"beside": self.beside, "data": self.data, "spoiled": self.spoiled, "text": self.text}).to_string()
     }
 }
 
@@ -209,11 +207,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         (None, Some(path)) => {
             let (mut folder, interrupted) = Folder::open(path)?;
-            let parts: Vec<&str> = interrupted.config.splitn(4, '\n').collect();
-            let [beside, data, spoiled, text] = *parts else { anyhow::bail!("the checkpoint names no config") };
-            let before = (!spoiled.is_empty()).then_some(spoiled);
-            let data = arguments.data.clone().or((!data.is_empty()).then(|| data.into()));
-            let job = Job::new(text.to_owned(), beside.into(), data, arguments, before)?;
+            let stored: Value = serde_json::from_str(&interrupted.config).context("the checkpoint names no config")?;
+            let word = |name: &str| stored.get(name).and_then(Value::as_str);
+            let (Some(beside), Some(text)) = (word("beside"), word("text")) else {
+                anyhow::bail!("the checkpoint names no config")
+            };
+            let data = arguments.data.clone().or(word("data").map(Into::into));
+            let job = Job::new(text.to_owned(), beside.into(), data, arguments, word("spoiled"))?;
             folder.rewrite_config(&job.stored());
             (job, folder, Some(interrupted))
         }

@@ -182,6 +182,14 @@ impl Examples {
         Chunk { inputs, labels, squared_norms: Some(&self.squared_norms[range]) }
     }
 
+    /// A number that other examples, or these in another order, hardly ever have. It depends on the data.
+    pub(crate) fn digest(&self) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        self.inputs.iter().for_each(|x| hasher.update(&x.to_le_bytes()));
+        self.labels.iter().for_each(|label| hasher.update(&label.to_le_bytes()));
+        hasher.finalize()
+    }
+
     /// `‖x‖²` of an input.
     pub(crate) fn squared_norm(&self, index: usize) -> f64 {
         self.squared_norms[index]

@@ -151,6 +151,12 @@ impl Convolution {
     /// The squared norm of `Xᵀ·E` and of the errors' sum, without writing them down: an upper bound.
     fn squared_norm_by_products(&self, windows: &[f32], error: &[f32], scratch: &mut Vec<f32>) -> f64 {
         let (positions, p, q) = self.sizes();
+        // Where products may vanish in single precision: `‖Xᵀ·E‖ ≤ ‖X‖·‖E‖` and `‖Σ e‖² ≤ positions·‖E‖²`.
+        let (of_all_windows, of_all_errors) = (squared_norm(windows), squared_norm(error));
+        if of_all_windows.min(of_all_errors) < 1e-24 {
+            #[expect(clippy::cast_precision_loss, reason = "the size of a layer")]
+            return (of_all_windows + positions as f64) * of_all_errors;
+        }
         scratch.resize(2 * positions * positions, 0.0);
         let (of_windows, of_errors) = scratch.split_at_mut(positions * positions);
         let (x, e) = (View::new(windows, positions, p), View::new(error, positions, q));

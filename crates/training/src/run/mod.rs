@@ -40,6 +40,8 @@ pub struct Run<'a, M: ?Sized> {
     history: Vec<(Entry, u64)>,
     ending: Option<Ending>,
     untaken: u64,
+    /// Of the examples, where each has a budget.
+    digest: Option<u32>,
 }
 
 impl<'a, M: Model + ?Sized> Run<'a, M> {
@@ -105,6 +107,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             history: Vec::new(),
             ending: None,
             untaken: 0,
+            digest: matches!(plan.privacy, Privacy::Personal(..)).then(|| examples.digest()),
             plan,
         };
         run.check()?;
@@ -114,12 +117,16 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
     /// What can be seen to be wrong before anything is charged: a budget for each example that does not fit, a gradient that is
     /// missing.
     fn check(&mut self) -> Result<(), TrainError> {
+        if self.gate.is_some() && self.neighbors() != self.plan.sampler.neighbors() {
+            return Err(TrainError::Needs { what: "training", needs: "the same neighbors of sampler and budget" });
+        }
         if let Privacy::Personal(clip, spending) = &self.plan.privacy {
             if clip.is_by_layer() {
                 return Err(AllowanceError::ByLayer.into());
             }
-            if self.neighbors() == Neighbors::ReplaceOne {
-                return Err(AllowanceError::Neighbors(Neighbors::ReplaceOne).into());
+            // Whoever has spent everything must not change the sum, not even its rounding: all others keep their places.
+            if self.neighbors() != Neighbors::ZeroOut {
+                return Err(AllowanceError::Neighbors(self.neighbors()).into());
             }
             if spending.shares().map(<[u32]>::len).expose() != self.plan.examples.len() {
                 return Err(TrainError::Foreign("as many accounts as examples are expected"));
@@ -460,6 +467,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             observations: self.observations.clone(),
             history: self.history.clone(),
             spent: self.spending().map(|spending| spending.shares().expose().to_vec()),
+            digest: self.digest,
         }
     }
 
@@ -475,6 +483,9 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             return Err(TrainError::Foreign("the optimizer remembers other numbers"));
         }
         if let Privacy::Personal(_, spending) = &mut self.plan.privacy {
+            if state.digest != self.digest {
+                return Err(TrainError::Foreign("its accounts belong to other examples, or to these in another order"));
+            }
             let spent = state.spent.filter(|spent| spent.len() == self.plan.examples.len());
             let resumed = spent.and_then(|spent| Spending::resume(spending.allowance(), spent));
             *spending = resumed.ok_or(TrainError::Foreign("there is not one account for each example"))?;

@@ -231,6 +231,8 @@ pub struct State {
     pub history: Vec<(Entry, u64)>,
     /// What each example has spent, where each has a budget. It depends on the data.
     pub spent: Option<Vec<u32>>,
+    /// Of which examples, where each has a budget: a checksum of them, as secret as they are.
+    pub digest: Option<u32>,
 }
 
 /// How far a run has come.

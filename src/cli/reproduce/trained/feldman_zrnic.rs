@@ -11,7 +11,7 @@ use paygo_numeric::Amount;
 use paygo_training::batching::Batching;
 use paygo_training::data::sets::{Set, Split};
 use paygo_training::gradient::Clip;
-use paygo_training::model::{Network, known};
+use paygo_training::model::{Function, Network, known};
 use paygo_training::personal::{Allowance, Spending};
 use paygo_training::policy::Policy;
 use paygo_training::run::{Privacy, Stop};
@@ -66,7 +66,9 @@ pub(in crate::cli::reproduce) fn study(data: &Path, trials: Trials, only: Option
         let split = set.load(data)?;
         let network = match set {
             Set::Mnist => known::mnist().ok_or_else(|| anyhow::anyhow!("the network fits the images"))?,
-            Set::Adult | Set::Cancer | Set::Cifar10 => known::logistic(split.train.shape()),
+            Set::Adult | Set::Cancer | Set::Cifar10 => {
+                known::perceptron(split.train.shape(), &[], Function::Relu, split.train.classes())
+            }
         };
         // `adult:0.3` is one line.
         let wanted = |line: &&Line| {
@@ -96,11 +98,12 @@ impl Line {
             test: &split.test,
             validation: None,
             batching: Batching::Full,
-            neighbors: Neighbors::AddRemove,
+            neighbors: Neighbors::ZeroOut,
             privacy: Privacy::Personal(Clip::whole(self.clip)?, spending),
             policy: Policy::Schedule(Schedule::Uniform { initial: NoiseMultiplier::new(self.noise)? }),
             momentum: 0.0,
-            learning_rate: self.rate,
+            // Of two outputs, one goes up where the other goes down: together they move twice as fast as a single one.
+            learning_rate: if split.train.classes() == 2 { self.rate / 2.0 } else { self.rate },
             stop: Stop { steps: Some(steps), ..Stop::default() },
         })
     }
