@@ -398,7 +398,9 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
     pub fn margin(&self) -> f64 {
         let longest = self.longest as f64 + 2.0;
         // The chains themselves, one after another, in double precision: each addition is off by a roundoff of at most the whole sum.
-        let chains = (self.chains as f64 + 1.0) * (self.expected as f64 + 1.0) * 4.0 * f64::EPSILON;
+        // Where places do, how many examples there are is public, and a batch may be all of them, most multiplied by 0.
+        let most = if self.chain_of.is_some() { 0 } else { self.examples.len().div_ceil(self.longest) };
+        let chains = (self.chains.max(most) as f64 + 1.0) * (self.expected as f64 + 1.0) * 4.0 * f64::EPSILON;
         longest * longest / f64::from(1 << 24) * (1.0 + 1.0 / 32.0) + chains
     }
 

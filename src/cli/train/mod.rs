@@ -181,10 +181,11 @@ impl Job {
         Ok(Self { config, text, beside, data, spoiled, split, network })
     }
 
-    /// The ε of the budget.
+    /// The ε of the budget; no reading above it is shown.
     fn epsilon(&self) -> f64 {
         let privacy = self.config.privacy.as_ref();
-        privacy.and_then(|privacy| privacy.epsilon.down("epsilon").ok()).unwrap_or(f64::INFINITY)
+        // ROUNDING: up, so that what is shown is not less than what was written.
+        privacy.and_then(|privacy| privacy.epsilon.up("epsilon").ok()).unwrap_or(f64::INFINITY)
     }
 
     /// As it is kept with the checkpoint: the places, why nothing can be promised, and the file.
