@@ -87,3 +87,32 @@ fn a_report_is_written_that_needs_nothing_else() {
     let output = paygo(&["reproduce", "whitehouse", "--out", "/dev/null/x"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+/// One short experiment of each paper that fits: trained again, it is where the paper is. `PAYGO_DATA` names the folder of the data sets;
+/// without it nothing is trained.
+#[test]
+fn experiments_are_trained_again() {
+    let output = paygo(&["reproduce", "yu", "--data", "nowhere", "--only", "mnist:3"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("--only mnist:3; expected one of cancer, mnist"), "{error}");
+    let Some(folder) = std::env::var_os("PAYGO_DATA") else {
+        eprintln!("skipped: PAYGO_DATA is not set, so nothing is trained");
+        return;
+    };
+    let folder = folder.to_str().expect("a path");
+    // Which column, and what the paper has there, in percent.
+    for (paper, part, column, expected) in
+        [("yu", "cancer", 4, 92.0..100.0), ("feldman-zrnic", "adult:0.3", 5, 82.0..86.0)]
+    {
+        let output = paygo(&["reproduce", paper, "--data", folder, "--only", part, "--json"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let table: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let rows = table["rows"].as_array().expect("rows");
+        assert!(!rows.is_empty());
+        for row in rows {
+            let accuracy: f64 = row[column].as_str().and_then(|text| text.parse().ok()).expect("an accuracy");
+            assert!(expected.contains(&accuracy), "{row}");
+        }
+    }
+}

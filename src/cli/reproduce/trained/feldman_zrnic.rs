@@ -1,6 +1,6 @@
 //! \[FZ\] Section 6: private gradient descent with and without a budget for each example.
 
-use super::{Mark, Recipe, Table, Trials, bar, rho, summary};
+use super::{Mark, Recipe, Study, Table, Trials, bar, rho, summary};
 use crate::cli::train::spent;
 use paygo_accounting::convert::{Conversion, gaussian, zcdp};
 use paygo_accounting::filter::Gdp;
@@ -57,7 +57,23 @@ const fn line(
     Line { epsilon, noise, clip, rate, steps, longer, plain, filtered }
 }
 
-pub(in crate::cli::reproduce) fn study(data: &Path, trials: Trials, only: Option<&str>) -> anyhow::Result<Vec<Table>> {
+pub(in crate::cli::reproduce) const STUDY: Study = Study {
+    parts: &[
+        "adult",
+        "adult:0.3",
+        "adult:0.5",
+        "adult:1",
+        "adult:1.2",
+        "mnist",
+        "mnist:0.3",
+        "mnist:0.5",
+        "mnist:1.2",
+        "mnist:3",
+    ],
+    tables,
+};
+
+fn tables(data: &Path, trials: Trials, only: Option<&str>) -> anyhow::Result<Vec<Table>> {
     let mut tables = Vec::new();
     for (set, lines) in [(Set::Adult, &ADULT), (Set::Mnist, &MNIST)] {
         if only.is_some_and(|only| !only.starts_with(set.name())) {
@@ -160,9 +176,8 @@ fn accuracies(set: Set, split: &Split, network: &Network, lines: &[&Line], trial
     Ok(Table {
         title: format!("[FZ] {}: test accuracy in percent", set.name()),
         about: format!(
-            "{} trials from seed {}; delta 1e-5. The third epsilon is that of their steps by their conversion; the last column spends the \
-             same epsilon by the exact Gaussian profile.",
-            trials.count, trials.seed
+            "{trials}; delta 1e-5. The second epsilon is that of their steps by their conversion; the last column spends the \
+             same epsilon by the exact Gaussian profile."
         ),
         header: vec![
             "epsilon, label",

@@ -4,7 +4,7 @@
 //! convolutions, which two cores train in minutes, and a network trained before on the first five classes, which is then fine-tuned on
 //! the other five: the question is whether adapting helps a given model, not how good the model is.
 
-use super::{Table, Trials, bar, summary};
+use super::{Study, Table, Trials, bar, summary};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{Budget, Filter, Mixture};
 use paygo_accounting::mechanism::Mechanism;
@@ -28,7 +28,9 @@ use std::path::Path;
 const DELTA: f64 = 1e-6;
 const BATCH: f64 = 512.0;
 
-pub(in crate::cli::reproduce) fn study(data: &Path, trials: Trials, only: Option<&str>) -> anyhow::Result<Vec<Table>> {
+pub(in crate::cli::reproduce) const STUDY: Study = Study { parts: &["policies", "early"], tables };
+
+fn tables(data: &Path, trials: Trials, only: Option<&str>) -> anyhow::Result<Vec<Table>> {
     let split = Set::Cifar10.load(data)?;
     let mut tables = Vec::new();
     if only.is_none_or(|only| only == "policies") {
@@ -165,9 +167,8 @@ fn policies(split: &Split, trials: Trials) -> anyhow::Result<Table> {
     Ok(Table {
         title: "[L] Section 5.1: CIFAR-10, policies within one budget".into(),
         about: format!(
-            "{} trials from seed {}; test accuracy in percent, until the filter refuses. The budget is what 100 epochs of the baseline cost: \
-             epsilon {epsilon} at delta {DELTA}. Theirs is a ResNet9 on a GPU; ours has two convolutions, 44 thousand parameters.",
-            trials.count, trials.seed
+            "{trials}; test accuracy in percent, until the filter refuses. The budget is what 100 epochs of the baseline cost: \
+             epsilon {epsilon} at delta {DELTA}. Theirs is a ResNet9 on a GPU; ours has two convolutions, 44 thousand parameters."
         ),
         header: vec!["policy", "paper, mean (min to max)", "ours", "epochs, ours"],
         rows,
@@ -239,11 +240,9 @@ fn early(split: &Split, trials: Trials) -> anyhow::Result<Table> {
     Ok(Table {
         title: "[L] Section 5.2: fine-tuning that stops when a charged test says so".into(),
         about: format!(
-            "{} trials from seed {}; trained before, not privately, on the first five classes, then privately on the other five until a noisy \
+            "{trials}; trained before, not privately, on the first five classes, then privately on the other five until a noisy \
              count says {:.0} % of the training examples are right. Fifty epochs fixed in advance would cost epsilon {epsilon} at delta \
              {DELTA}. The paper's target is 80 % of ten classes with a ResNet18.",
-            trials.count,
-            trials.seed,
             100.0 * target.accuracy
         ),
         header: vec!["policy", "paper", "epochs, ours", "odometer's epsilon, ours", "test accuracy, ours"],

@@ -22,15 +22,22 @@ use paygo_training::run::{Plan, Privacy, Run, Stop, evaluate};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-pub(super) use feldman_zrnic::study as feldman_zrnic;
-pub(super) use lecuyer::study as lecuyer;
-pub(super) use yu::study as yu;
+pub(super) use feldman_zrnic::STUDY as FELDMAN_ZRNIC;
+pub(super) use lecuyer::STUDY as LECUYER;
+pub(super) use yu::STUDY as YU;
 
 /// How often, and from which seed on.
 #[derive(Clone, Copy)]
 pub(super) struct Trials {
     pub(super) count: u64,
     pub(super) seed: u64,
+}
+
+impl std::fmt::Display for Trials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let trials = if self.count == 1 { "trial" } else { "trials" };
+        write!(f, "{} {trials} from seed {}", self.count, self.seed)
+    }
 }
 
 /// One table.
@@ -138,5 +145,10 @@ fn bar(count: u64, what: &str) -> anyhow::Result<ProgressBar> {
     Ok(bar)
 }
 
-/// All tables of a paper that were asked for.
-pub(super) type Study = fn(&Path, Trials, Option<&str>) -> anyhow::Result<Vec<Table>>;
+/// What can be trained of a paper.
+pub(super) struct Study {
+    /// The parts that can be asked for alone.
+    pub(super) parts: &'static [&'static str],
+    /// All tables, or those of one part.
+    pub(super) tables: fn(&Path, Trials, Option<&str>) -> anyhow::Result<Vec<Table>>,
+}
