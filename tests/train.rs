@@ -303,6 +303,17 @@ fn bad_files_are_refused() {
             "not even one is covered",
         ),
         ("epochs = 20\n", "epochs = 20\ntarget = { accuracy = 2.0, noise_std = 10.0, period = 1 }\n", "accuracy"),
+        ("epochs = 20\n", "epochs = 20\ntarget = { accuracy = 0.9, noise_std = -1.0, period = 1 }\n", "noise_std = -1"),
+        ("epochs = 20\n", "epochs = 0\n", "stop.epochs = 0; expected at least 1"),
+        ("public_size = 10000", "public_size = 6000", "public_size = 6000; expected at least two thirds"),
+        ("{ poisson = { sampling_probability = 0.03 } }", "256", "hint: batches = \"full\""),
+        ("{ exponential = { noise_multiplier = 1.6, rate = 0.02 } }", "1.5", "hint: noise = { uniform"),
+        ("{ poisson = { sampling_probability = 0.03 } }", "{ shuffled = { size = 100 } }", "shuffled with zero-out"),
+        (
+            "noise = { exponential = { noise_multiplier = 1.6, rate = 0.02 } }",
+            "individual = true\nneighbors = \"zero-out\"\nnoise = { adaptive = { noise_multiplier = 2.0, step = 0.1, reserve = 5, progress = { period = 1, noise_std = 50.0, significance = 3.0 } } }",
+            "privacy.noise: a budget for each example leaves none",
+        ),
     ];
     for (from, to, expected) in cases {
         let config = demo();
@@ -325,6 +336,7 @@ fn rows_are_left_out_only_where_their_number_is_private() {
     let data = "csv = \"rows.csv\"\nschema = \"schema.toml\"\npublic_size = 4";
     let config = demo().replace("set = \"digits\"\ncount = 10000\n", &format!("{data}\n"));
     let config = config.replacen("public_size = 10000", "", 1).replace("epsilon = 3", "epsilon = 300");
+    let config = config.replace("public_test = true", "");
     for (neighbors, is_fine) in [("add-remove", true), ("zero-out", false), ("replace-one", false)] {
         let config = config.replace("clip_norm", &format!("neighbors = \"{neighbors}\"\nclip_norm"));
         let place = with(&config);

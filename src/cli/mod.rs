@@ -76,7 +76,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", output::chain(&error));
             ExitCode::from(2)
         }
     }

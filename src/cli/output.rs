@@ -5,6 +5,19 @@ use paygo_numeric::Amount;
 use serde_json::Value;
 use std::io::Write;
 
+/// An error and its causes, each once: many say what their cause says.
+pub(super) fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// A number for programs: itself, or the text `"inf"`, which JSON has no number for.
 pub(crate) fn json_number(x: f64) -> Value {
     if x == f64::INFINITY { Value::from("inf") } else { Value::from(x) }

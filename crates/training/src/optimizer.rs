@@ -137,7 +137,11 @@ impl Optimizer {
     /// [`OutOfDomain`] when a decay is not in [0, 1) or a rate not above 0.
     pub fn new(method: Method, rate: Rate, parameters: usize) -> Result<Self, OutOfDomain> {
         let decay = |name: &'static str, decay: f64| {
-            if (0.0..1.0).contains(&decay) { Ok(()) } else { Err(OutOfDomain::new(name, decay, "0 <= decay < 1")) }
+            if (0.0..1.0).contains(&decay) {
+                Ok(())
+            } else {
+                Err(OutOfDomain::new(name, decay, "at least 0 and below 1"))
+            }
         };
         let (first, second) = match method {
             Method::Sgd { momentum } => {

@@ -243,9 +243,15 @@ pub(super) struct StopAt {
 }
 
 impl Config {
-    /// Reads the text of a file.
+    /// Reads the text of a file. An error says what may stand where the fault is.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
-        Ok(toml::from_str(text)?)
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let key = error.span().and_then(|span| key_at(text, span.start)).unwrap_or_default();
+            match HINTS.iter().find(|(name, _)| *name == key) {
+                Some((_, hint)) => anyhow::anyhow!("{error}hint: {key} = {hint}"),
+                None => error.into(),
+            }
+        })
     }
 
     pub(super) fn optimizer(&self, parameters: usize) -> anyhow::Result<Optimizer> {
@@ -254,6 +260,50 @@ impl Config {
             LearningRate::Changing(rate) => rate,
         };
         Ok(Optimizer::new(self.optimizer, rate, parameters)?)
+    }
+
+    /// How batches are drawn.
+    pub(super) fn sampler(&self, neighbors: Neighbors, public_size: u64, examples: usize) -> anyhow::Result<Sampler> {
+        Sampler::new(self.batches, neighbors, public_size, examples).map_err(|error| {
+            anyhow::anyhow!(
+                "batches, privacy.neighbors: {error}\nhint: full batches go with all neighbors, poisson and balls_and_bins with add-remove \
+                 and zero-out, shuffled with zero-out and replace-one"
+            )
+        })
+    }
+
+    /// Whether the budget covers what is asked for, where that is known in advance: what it covers, in words, if it does not.
+    pub(super) fn forecast(&self, sampler: &Sampler, network: &Network) -> anyhow::Result<Option<String>> {
+        let Some(privacy) = self.privacy.as_ref().filter(|privacy| !privacy.individual) else { return Ok(None) };
+        let rounds = |steps: u64| steps.div_ceil(sampler.steps_per_round());
+        let by_epochs = self.stop.epochs.map(|epochs| epochs.saturating_mul(sampler.rounds_per_epoch()));
+        let Some(wanted) = by_epochs.into_iter().chain(self.stop.steps.map(rounds)).min() else { return Ok(None) };
+        // A factor on the noise.
+        let covered = |factor: f64| -> anyhow::Result<u64> {
+            let scaled = Privacy { noise: privacy.noise.scaled(factor), ..privacy.clone() };
+            scaled.check(sampler, network)?.covered(sampler, wanted)
+        };
+        let now = covered(1.0)?;
+        if now >= wanted || privacy.noise.counts() || matches!(privacy.noise, Noise::Validation { .. }) {
+            return Ok(None);
+        }
+        let steps = |rounds: u64| rounds.saturating_mul(sampler.steps_per_round());
+        let mut text = format!("the budget covers {} of the {} steps that are asked for", steps(now), steps(wanted));
+        let (mut low, mut high) = (1.0, 2.0);
+        while high < 64.0 && covered(high)? < wanted {
+            (low, high) = (high, 2.0 * high);
+        }
+        if covered(high)? < wanted {
+            return Ok(Some(text));
+        }
+        for _ in 0..8 {
+            let middle = f64::midpoint(low, high);
+            *(if covered(middle)? < wanted { &mut low } else { &mut high }) = middle;
+        }
+        // Three digits, upwards.
+        let multiplier = (privacy.noise.multiplier() * high * 100.0).ceil() / 100.0;
+        text += &format!("; with noise_multiplier = {multiplier} it would cover all of them");
+        Ok(Some(text))
     }
 
     /// What needs an end of its own has one, and a budget for each example leaves none for noisy counts.
@@ -265,10 +315,16 @@ impl Config {
             "stop.epochs or stop.steps is missing: {} never ends by itself",
             if individual.is_none() { "training without [privacy]" } else { "training with a budget for each example" }
         );
-        anyhow::ensure!(
-            individual != Some(true) || self.stop.target.is_none(),
-            "stop.target: a budget for each example leaves none for noisy counts of all of them"
-        );
+        for (name, limit) in [("stop.epochs", self.stop.epochs), ("stop.steps", self.stop.steps)] {
+            anyhow::ensure!(limit != Some(0), "{name} = 0; expected at least 1");
+        }
+        let counts = self.privacy.as_ref().is_some_and(|privacy| privacy.noise.counts());
+        for (name, given) in [("stop.target", self.stop.target.is_some()), ("privacy.noise", counts)] {
+            anyhow::ensure!(
+                individual != Some(true) || !given,
+                "{name}: a budget for each example leaves none for noisy counts of all of them"
+            );
+        }
         Ok(())
     }
 
@@ -285,6 +341,12 @@ impl Config {
     pub(super) fn size(&self, examples: &Examples) -> anyhow::Result<(Neighbors, u64)> {
         if let Some(size) = self.data.public_size {
             anyhow::ensure!((1..=1 << 30).contains(&size), "data.public_size = {size}; expected 1 to 2^30");
+            // For the eyes of whoever has the examples, like every error about them.
+            anyhow::ensure!(
+                size.saturating_mul(3) >= 2 * examples.len() as u64,
+                "data.public_size = {size}; expected at least two thirds of the examples there are: single precision could not be \
+                 accounted for in sums of so many more"
+            );
         }
         if let Batching::BallsAndBins { batches } = self.batches {
             let allowed = "batches.balls_and_bins.batches";
@@ -300,6 +362,30 @@ impl Config {
             (neighbors, None) => Ok((neighbors.unwrap_or(Neighbors::AddRemove), examples.len() as u64)),
         }
     }
+}
+
+/// What may stand at a key.
+const HINTS: [(&str, &str); 7] = [
+    (
+        "batches",
+        "\"full\", { poisson = { sampling_probability = 0.01 } }, { balls_and_bins = { batches = 100 } } or { shuffled = { size = 600 } }",
+    ),
+    ("noise", "{ uniform = { noise_multiplier = 1.5 } }, or another of docs/training.md"),
+    (
+        "learning_rate",
+        "0.5, { linear = { first = 0.5, last = 0.1, epochs = 20 } }, { cosine = { first = 0.5, last = 0.0, epochs = 20 } } or { step = { first = 0.5, factor = 0.5, period = 5 } }",
+    ),
+    ("model", "\"softmax\" or \"logistic\", above the first [table]; or a table [model] with perceptron or layers"),
+    ("target", "{ accuracy = 0.9, noise_std = 20.0, period = 1 }"),
+    ("perceptron", "{ hidden = [100], activation = \"relu\" }, or \"tanh\""),
+    ("principal_components", "{ count = 60, noise_multiplier = 16.0 }"),
+];
+
+/// The key whose value a place in a TOML text belongs to, if it is on that line.
+fn key_at(text: &str, place: usize) -> Option<&str> {
+    let start = text.get(..place)?.rfind('\n').map_or(0, |end| end + 1);
+    let (key, _) = text[start..].lines().next()?.split_once('=')?;
+    Some(key.trim())
 }
 
 impl Data {
@@ -352,6 +438,10 @@ impl Data {
                 anyhow::ensure!(
                     !leaves_out || neighbors == Neighbors::AddRemove,
                     "missing = \"skip row\" goes with neighbors = \"add-remove\": under {neighbors} nobody may change how many rows there are"
+                );
+                anyhow::ensure!(
+                    self.public_test == self.test_csv.is_some(),
+                    "data.test_csv and data.public_test = true go together: test examples are looked at only where you declare them public"
                 );
                 let train = csv::read(&near(path), &schema)?;
                 anyhow::ensure!(!train.is_empty(), "{}: no examples", near(path).display());
@@ -464,6 +554,30 @@ pub(super) struct Checked {
     pub(super) allowance: Option<Allowance>,
 }
 
+impl Checked {
+    /// How many rounds the budget covers, of those that are wanted, where noise follows a schedule.
+    fn covered(&self, sampler: &Sampler, wanted: u64) -> anyhow::Result<u64> {
+        let mut filter = self.filter.clone();
+        let is_uniform = matches!(self.policy, Policy::Schedule(Schedule::Uniform { .. }));
+        let at_once = if is_uniform { wanted } else { sampler.rounds_per_epoch() };
+        let mut covered = 0;
+        for epoch in 0.. {
+            let Some(noise) = self.policy.noise_multiplier(epoch).filter(|_| covered < wanted) else { break };
+            let cost = sampler.round(noise)?.cost().clone();
+            let more = at_once.min(wanted - covered);
+            let room = filter.room_for(&filter.price(&cost)?, more);
+            if room > 0 {
+                let _ = filter.request(&cost.repeat(room)?)?;
+            }
+            covered += room;
+            if room < more {
+                break;
+            }
+        }
+        Ok(covered)
+    }
+}
+
 /// The policy of training that is not private: noise is not looked at.
 pub(super) fn no_policy() -> anyhow::Result<Policy> {
     Ok(Policy::Schedule(Schedule::Uniform { initial: NoiseMultiplier::new(1.0)? }))
@@ -489,10 +603,7 @@ impl Privacy {
         let policy = self.noise.policy(sampler)?;
         let budget = Budget::from_decimal(&text(&self.epsilon), &text(&self.delta))?;
         let noise = policy.noise_multiplier(0).context("the schedule has no noise for the first epoch")?;
-        let priced = sampler.round(noise).map_err(|error| {
-            anyhow::anyhow!("batches, privacy.neighbors: {error}\nhint: docs/training.md says which go together")
-        })?;
-        let one = priced.cost().clone();
+        let one = sampler.round(noise)?.cost().clone();
         let is_full = matches!(sampler.batching(), Batching::Full);
         let kind = self.filter.unwrap_or(match (self.individual, sampler.batching()) {
             (true, Batching::Poisson { .. }) => FilterWord::FixedOrder,
@@ -553,10 +664,15 @@ impl Privacy {
         let rounds = filter.room_for(&filter.price(&one)?, 10_000_000);
         anyhow::ensure!(
             rounds > 0 || allowance.is_some(),
-            "the budget does not cover a single round: epsilon = {}, delta = {} with a noise_multiplier of {noise}\nhint: more noise, \
-             smaller batches, or a larger budget; `paygo calibrate noise` finds what fits",
+            "the budget does not cover a single round: epsilon = {}, delta = {} with a noise_multiplier of {noise}\nhint: {}",
             text(&self.epsilon),
-            text(&self.delta)
+            text(&self.delta),
+            match sampler.batching() {
+                Batching::Poisson { .. } =>
+                    "more noise, a smaller sampling_probability, or a larger budget; `paygo calibrate noise` finds what fits",
+                Batching::Full | Batching::BallsAndBins { .. } | Batching::Shuffled { .. } =>
+                    "more noise, or a larger budget",
+            }
         );
         let rounds = rounds.max(1);
         Ok(Checked { clip, policy, filter, plan: one.repeat(rounds)?, allowance })
@@ -573,6 +689,51 @@ pub(super) fn text(number: &Number) -> String {
 }
 
 impl Noise {
+    /// The noise of the first epoch.
+    const fn multiplier(&self) -> f64 {
+        match *self {
+            Self::Uniform { noise_multiplier }
+            | Self::Time { noise_multiplier, .. }
+            | Self::Exponential { noise_multiplier, .. }
+            | Self::Step { noise_multiplier, .. }
+            | Self::Polynomial { noise_multiplier, .. }
+            | Self::Validation { noise_multiplier, .. }
+            | Self::Adaptive { noise_multiplier, .. }
+            | Self::AdaptiveBatch { noise_multiplier, .. }
+            | Self::FineTune { noise_multiplier, .. } => noise_multiplier,
+        }
+    }
+
+    /// The same with a first noise that is so many times as large.
+    fn scaled(&self, factor: f64) -> Self {
+        let mut scaled = self.clone();
+        match &mut scaled {
+            Self::Uniform { noise_multiplier }
+            | Self::Time { noise_multiplier, .. }
+            | Self::Exponential { noise_multiplier, .. }
+            | Self::Step { noise_multiplier, .. }
+            | Self::Polynomial { noise_multiplier, .. }
+            | Self::Validation { noise_multiplier, .. }
+            | Self::Adaptive { noise_multiplier, .. }
+            | Self::AdaptiveBatch { noise_multiplier, .. }
+            | Self::FineTune { noise_multiplier, .. } => *noise_multiplier *= factor,
+        }
+        scaled
+    }
+
+    /// Whether it counts correct private examples.
+    const fn counts(&self) -> bool {
+        match self {
+            Self::Adaptive { .. } | Self::AdaptiveBatch { .. } | Self::FineTune { .. } => true,
+            Self::Uniform { .. }
+            | Self::Time { .. }
+            | Self::Exponential { .. }
+            | Self::Step { .. }
+            | Self::Polynomial { .. }
+            | Self::Validation { .. } => false,
+        }
+    }
+
     fn policy(&self, sampler: &Sampler) -> anyhow::Result<Policy> {
         let noise = |multiplier: f64| NoiseMultiplier::new(multiplier);
         let schedule = |schedule: Schedule| schedule.checked().map(Policy::Schedule);

@@ -50,8 +50,8 @@ pub(crate) struct Arguments {
     /// Where the model, the metrics, the report and the checkpoint go; it is made
     #[arg(long, value_name = "DIR", default_value = "trained", conflicts_with = "resume")]
     out: PathBuf,
-    /// Seconds between two checkpoints
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    /// Seconds between two checkpoints: so much training is lost at most, though charged, when the process is killed
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     checkpoint_every: u64,
     /// NOT PRIVATE: the same noise every time; whoever knows the seed can take it off. For tests
     #[arg(long, value_name = "NUMBER")]
@@ -72,6 +72,8 @@ struct Metrics {
     noise_multiplier: f64,
     batch: usize,
     epsilon: Option<f64>,
+    /// How many more rounds of this noise and these batches the budget covers.
+    rounds_left: Option<u64>,
     public_accuracy: Option<f64>,
     public_loss: Option<f64>,
     secret_loss: Option<f64>,
@@ -95,6 +97,9 @@ impl Metrics {
                 value[name] = super::output::json_number(number);
             }
         }
+        if let Some(rounds) = self.rounds_left {
+            value["rounds_left"] = rounds.into();
+        }
         value
     }
 }
@@ -111,6 +116,7 @@ impl Metrics {
             noise_multiplier: number("noise_multiplier")?,
             batch: usize::try_from(count("batch")?).ok()?,
             epsilon: number("epsilon"),
+            rounds_left: count("rounds_left"),
             public_accuracy: number("public_accuracy"),
             public_loss: number("public_loss"),
             secret_loss: number("SECRET_training_loss"),
@@ -231,8 +237,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         None => Source::from_operating_system()?,
     };
     let (neighbors, public_size) = job.config.size(&job.split.train)?;
-    let sampler = Sampler::new(job.config.batches, neighbors, public_size, job.split.train.len())?;
+    let sampler = job.config.sampler(neighbors, public_size, job.split.train.len())?;
     let checked = job.config.privacy.as_ref().map(|privacy| privacy.check(&sampler, &job.network)).transpose()?;
+    if interrupted.is_none()
+        && let Some(note) = job.config.forecast(&sampler, &job.network)?
+    {
+        eprintln!("note: {note}");
+    }
     let gate: Option<SharedGate> =
         checked.as_ref().map(|checked| Arc::new(Mutex::new(FilterGate::new(checked.filter.clone()))));
     let before = interrupted.as_ref().and_then(|interrupted| interrupted.components.clone());
@@ -260,7 +271,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let lost: u64 = interrupted.lost.iter().map(|(_, count)| count).sum();
         training.resume(interrupted.state, &interrupted.lost)?;
         if lost > 0 {
-            eprintln!("{lost} rounds may have been drawn after the last checkpoint: they are charged");
+            eprintln!(
+                "{lost} rounds may have been drawn after the last checkpoint: they are charged, and not drawn again"
+            );
         }
     }
     folder.save(&training.state())?;
@@ -345,6 +358,7 @@ fn train(
             if STOP.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         if training.position().epoch > before || ending.is_some() {
+            let rounds_left = training.rounds_left()?;
             let found = public.map(|public| evaluate(&job.network, training.parameters(), public.examples()).expose());
             #[expect(clippy::cast_precision_loss, reason = "numbers of examples")]
             let metrics = Metrics {
@@ -354,6 +368,7 @@ fn train(
                 batch: last.1,
                 // The promise holds at every moment, too.
                 epsilon: training.epsilon().map(|epsilon| epsilon.get().min(most)),
+                rounds_left,
                 public_accuracy: found.map(|found| found.correct as f64 / found.count.max(1) as f64),
                 public_loss: found.map(|found| found.loss / found.count.max(1) as f64),
                 secret_loss: arguments
@@ -392,11 +407,14 @@ fn bar(job: &Job) -> anyhow::Result<ProgressBar> {
     Ok(bar)
 }
 
-/// `epoch 3, epsilon 0.81, noise 1.6, accuracy 0.912, 51234 samples/s`
+/// `epoch 3, epsilon 0.81, 410 rounds left, noise 1.6, accuracy 0.912, 51234 samples/s`
 fn describe(metrics: &Metrics) -> String {
     let mut text = format!("epoch {}", metrics.epoch);
     if let Some(epsilon) = metrics.epsilon {
         text += &format!(", epsilon {}", shown_up(epsilon));
+    }
+    if let Some(rounds) = metrics.rounds_left {
+        text += &format!(", {rounds} rounds left");
     }
     if metrics.noise_multiplier > 0.0 {
         text += &format!(", noise {:.4}", metrics.noise_multiplier);
@@ -447,6 +465,9 @@ fn finish(
     let odometer = training.epsilon().map(|epsilon| epsilon.get());
     let epsilon = odometer.map(|epsilon| epsilon.min(job.epsilon()));
     let mut note = json!({"promise": promise, "config": job.text});
+    if let (Some(odometer), Some(Promise { delta, .. }), None) = (odometer, &guarantee, &job.spoiled) {
+        note["odometer"] = json!({"epsilon": super::output::json_number(odometer), "delta": delta});
+    }
     if let Some(schema) = job.config.data.schema_text(&job.beside) {
         note["schema"] = schema.into();
     }
@@ -454,7 +475,7 @@ fn finish(
     let model =
         export(&job.network, training.parameters(), projection, &note).map_err(|error| anyhow::anyhow!(error))?;
     folder.replace("model.safetensors", &model)?;
-    let why = describe_ending(ending);
+    let why = describe_ending(ending, job);
     let spending = training.spending().filter(|_| arguments.reveal_secrets).map(Spending::shares);
     let page = report::page(job, &promise, &why, epsilon, metrics, spending)?;
     folder.replace("report.html", page.html().as_bytes())?;
@@ -468,18 +489,21 @@ fn finish(
         }))?;
         return Ok(exit(ending));
     }
-    print(&format!("{why} after {} epochs, {} steps", training.position().epoch, training.position().steps))?;
+    let comma = if why.contains(':') { "," } else { "" };
+    print(&format!("{why}{comma} after {} epochs, {} steps", training.position().epoch, training.position().steps))?;
     if let Some(accuracy) = last.public_accuracy {
         print(&format!("accuracy {accuracy:.4} on the public test examples"))?;
     }
     if training.untaken() > 0 {
         print(&format!("{} noisy counts were not taken: the budget did not cover them", training.untaken()))?;
     }
-    if let (Some(odometer), Some(Promise { epsilon: most, .. })) = (odometer, &guarantee) {
+    if let (Some(odometer), Some(Promise { epsilon: most, delta, .. }), None) = (odometer, &guarantee, &job.spoiled) {
         let read = shown_up(odometer);
         // Beyond the promise the odometer has nothing to add.
         print(&if odometer < job.epsilon() {
-            format!("spent so far: epsilon {read} of {most} (odometer)")
+            format!(
+                "spent so far: ({read}, {delta})-DP of epsilon {most}, by the odometer: it holds at any moment, also one chosen by looking"
+            )
         } else {
             format!("spent so far: at most epsilon {most}, the promise (the odometer reads {read})")
         })?;
@@ -524,12 +548,16 @@ fn promise(job: &Job, guarantee: Option<&Promise>) -> String {
     }
 }
 
-fn describe_ending(ending: &Ending) -> String {
+fn describe_ending(ending: &Ending, job: &Job) -> String {
     match ending {
-        Ending::Refused(_) => "stopped: the budget does not cover another round,".to_owned(),
+        Ending::Refused(_) => "stopped: the budget does not cover another round".to_owned(),
         Ending::Done => "done".to_owned(),
-        Ending::ScheduleEnded => "stopped: the schedule has no noise for another epoch,".to_owned(),
-        Ending::Target { count } => format!("target reached: {count:.0} examples correct by a noisy count,"),
+        Ending::ScheduleEnded => "stopped: the schedule has no noise for another epoch".to_owned(),
+        Ending::Target { count } => {
+            let wanted = job.config.stop().target.map_or(f64::NAN, |target| target.accuracy);
+            let size = job.config.size(&job.split.train).map_or(0, |(_, size)| size);
+            format!("target reached: {count:.0} examples correct by a noisy count, wanted {wanted} of {size}")
+        }
         Ending::Interrupted => "interrupted".to_owned(),
     }
 }

@@ -70,7 +70,7 @@ pub enum Missing {
 
 /// One column of a file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(from = "ColumnText")]
+#[serde(try_from = "toml::Table")]
 pub struct Column {
     /// Its name, in the header if there is one, and in messages.
     pub name: String,
@@ -112,14 +112,20 @@ enum ColumnText {
     Label { name: String, values: Vec<String> },
 }
 
-impl From<ColumnText> for Column {
-    fn from(text: ColumnText) -> Self {
-        match text {
+impl TryFrom<toml::Table> for Column {
+    type Error = String;
+
+    /// An error says in which column.
+    fn try_from(table: toml::Table) -> Result<Self, String> {
+        let name = table.get("name").map_or_else(|| "without a name".to_owned(), ToString::to_string);
+        let text = ColumnText::deserialize(toml::Value::Table(table))
+            .map_err(|error| format!("column {name}: {}", error.message()))?;
+        Ok(match text {
             ColumnText::Ignore { name } => Self { name, kind: Kind::Ignore },
             ColumnText::Number { name, low, high } => Self { name, kind: Kind::Number { low, high } },
             ColumnText::Category { name, values } => Self { name, kind: Kind::Category { values } },
             ColumnText::Label { name, values } => Self { name, kind: Kind::Label { values } },
-        }
+        })
     }
 }
 
@@ -138,7 +144,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SchemaError {
     /// No TOML, or TOML of something else.
-    #[error("{0}")]
+    #[error(transparent)]
     Toml(#[from] Box<toml::de::Error>),
     /// A character that cannot have this meaning.
     #[error("{field} = {given:?}; expected an ASCII character that is no quote, no line end and no other field's")]

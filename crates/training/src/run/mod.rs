@@ -66,7 +66,10 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             }
         }
         if plan.public.is_none() && matches!(plan.policy, Policy::Validation(_)) {
-            return Err(TrainError::Needs { what: "the validation policy", needs: "public examples" });
+            return Err(TrainError::Needs {
+                what: "the validation policy",
+                needs: "public examples (data.public_test)",
+            });
         }
         let is_private = !matches!(plan.privacy, Privacy::None);
         if is_private != gate.is_some() {
@@ -86,7 +89,9 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             if target.period == 0 {
                 return Err(OutOfDomain::new("period", target.period, "at least 1").into());
             }
-            NoiseMultiplier::new(target.noise_std)?;
+            if !(target.noise_std > 0.0 && target.noise_std < f64::INFINITY) {
+                return Err(OutOfDomain::new("noise_std", target.noise_std, "above 0 and finite").into());
+            }
         }
         if plan.policy.batching().is_some() && !matches!(plan.sampler.batching(), Batching::Poisson { .. }) {
             return Err(TrainError::Needs { what: "a policy that moves the batch", needs: "poisson batches" });
@@ -200,6 +205,19 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
     #[must_use]
     pub fn epsilon(&mut self) -> Option<Epsilon> {
         self.odometer.as_mut().map(|(odometer, _)| odometer.reading())
+    }
+
+    /// How many more rounds like the coming one the budget covers, up to a million; none where each example has its own.
+    ///
+    /// # Errors
+    /// [`TrainError`] when the budget does not answer.
+    pub fn rounds_left(&mut self) -> Result<Option<u64>, TrainError> {
+        let (Some(noise_multiplier), Privacy::Clipped(_)) = (self.noise_multiplier(), &self.plan.privacy) else {
+            return Ok(None);
+        };
+        let round = self.plan.sampler.round(noise_multiplier)?;
+        let room = |gate: &mut Box<dyn Gate + 'a>| gate.room(round.cost(), 1_000_000).map_err(TrainError::Gate);
+        self.gate.as_mut().map(room).transpose()
     }
 
     /// What each example has spent, where each has a budget.
