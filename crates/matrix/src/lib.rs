@@ -240,6 +240,20 @@ mod tests {
         }
     }
 
+    /// In rows of any length: what single precision cannot square is not finite, and what vanishes there does not.
+    #[test]
+    fn norms_of_what_is_tiny_or_huge() {
+        for columns in 1..=20 {
+            for (number, expected) in [(1e-30f32, 1e-60), (3e38, f64::INFINITY), (2.0, 4.0)] {
+                let mut row = vec![0.0; columns];
+                row[columns - 1] = number;
+                squared_norms(&row, columns, |_, norm| {
+                    assert!((norm / expected - 1.0).abs() < 1e-5 || norm == expected, "{columns} {number} {norm}");
+                });
+            }
+        }
+    }
+
     #[test]
     #[should_panic(expected = "the inner sizes")]
     fn shapes_must_fit() {

@@ -104,7 +104,9 @@ impl<T: FnMut(usize, f64)> WithSimd for SquaredNorms<'_, T> {
     fn with_simd<S: Simd>(mut self, simd: S) {
         for (index, row) in self.matrix.chunks_exact(self.columns).enumerate() {
             if let [x, y] = *row {
-                (self.take)(index, f64::from(x) * f64::from(x) + f64::from(y) * f64::from(y));
+                let norm = f64::from(x) * f64::from(x) + f64::from(y) * f64::from(y);
+                // As in longer rows: what single precision cannot square is not finite.
+                (self.take)(index, if norm > f64::from(f32::MAX) { f64::INFINITY } else { norm });
                 continue;
             }
             let mut norm = 0.0;

@@ -76,6 +76,11 @@ impl Sampler {
         if public_size == 0 {
             return Err(OutOfDomain::new("public_size", public_size, "at least 1").into());
         }
+        // For the eyes of whoever has the examples, like every error about them.
+        if public_size.saturating_mul(3) < 2 * u64::from(few) {
+            let allowed = "at least two thirds of the examples there are: sums of so many more would round more than is accounted for";
+            return Err(OutOfDomain::new("public_size", public_size, allowed).into());
+        }
         if neighbors != Neighbors::AddRemove && public_size != u64::from(few) {
             let allowed = "the number of examples, which is public where neighbors have equally many";
             return Err(OutOfDomain::new("public_size", public_size, allowed).into());

@@ -105,7 +105,7 @@ struct Header<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Line {
-    /// The first: the checkpoint that it goes on from.
+    /// The checkpoint that it goes on from; 0 before there is one. What stands above is in the checkpoint.
     After(u64),
     /// This may be drawn so many times.
     Announced(Entry, u64),
@@ -119,8 +119,8 @@ struct JournalFile {
     file: File,
     /// What was announced last, how many of it are left, and how many were drawn.
     announced: Option<(Entry, u64, u64)>,
-    /// When, and how many.
-    since: (Instant, u64),
+    /// When.
+    since: Instant,
 }
 
 impl Folder {
@@ -131,10 +131,13 @@ impl Folder {
     pub fn create(path: &Path, config: &str) -> Result<Self, FolderError> {
         std::fs::create_dir_all(path).map_err(|source| FolderError::Io { path: path.to_owned(), source })?;
         // Locked first, looked at then.
-        let journal = JournalFile::open(path, true)?;
-        let io = |source| FolderError::Io { path: path.join(JOURNAL), source };
-        if path.join(CHECKPOINT).exists() || journal.file.metadata().map_err(io)?.len() > 0 {
+        let mut journal = JournalFile::open(path, true)?;
+        let lines = journal.lines()?;
+        if path.join(CHECKPOINT).exists() || lines.iter().any(|line| *line != Line::After(0)) {
             return Err(FolderError::Taken(path.to_owned()));
+        }
+        if lines.is_empty() {
+            journal.restart(0)?;
         }
         let journal = Arc::new(Mutex::new(journal));
         Ok(Self { path: path.to_owned(), config: config.to_owned(), components: None, number: 0, journal })
@@ -238,54 +241,62 @@ impl JournalFile {
             TryLockError::WouldBlock => FolderError::Locked(folder.to_owned()),
             TryLockError::Error(source) => FolderError::Io { path: path.clone(), source },
         })?;
-        Ok(Self { path, file, announced: None, since: (Instant::now(), 1) })
+        Ok(Self { path, file, announced: None, since: Instant::now() })
+    }
+
+    fn damaged(&self, what: &'static str) -> FolderError {
+        FolderError::Damaged { path: self.path.clone(), what }
+    }
+
+    /// All lines. A last one without an end was never announced, so its noise was not drawn: it is cut off.
+    fn lines(&mut self) -> Result<Vec<Line>, FolderError> {
+        let mut text = String::new();
+        let mut read = || {
+            self.file.rewind()?;
+            self.file.read_to_string(&mut text)?;
+            let whole = text.rfind('\n').map_or(0, |end| end + 1);
+            text.truncate(whole);
+            self.file.set_len(whole as u64)?;
+            self.file.seek(io::SeekFrom::End(0))
+        };
+        read().map_err(|source| FolderError::Io { path: self.path.clone(), source })?;
+        let parse = |line| serde_json::from_str(line).map_err(|_| self.damaged("a line is not what was written"));
+        text.lines().map(parse).collect()
     }
 
     /// What may have been drawn after the checkpoint.
     fn lost(&mut self, number: u64) -> Result<Vec<(Entry, u64)>, FolderError> {
-        let mut text = String::new();
-        let damaged = |path: &Path, what| FolderError::Damaged { path: path.to_owned(), what };
-        self.file.read_to_string(&mut text).map_err(|source| FolderError::Io { path: self.path.clone(), source })?;
-        // A last line without an end was never announced: its noise was not drawn.
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let mut lines = Vec::new();
-        for line in whole.lines() {
-            let line = serde_json::from_str(line).map_err(|_| damaged(&self.path, "a line is not what was written"))?;
-            lines.push(line);
+        let lines = self.lines()?;
+        let last = lines.iter().rposition(|line| matches!(line, Line::After(_)));
+        let Some((Some(Line::After(after)), rest)) = last.map(|last| (lines.get(last), &lines[last + 1..])) else {
+            return Err(self.damaged("it was emptied, and with it what was drawn after the last checkpoint is gone"));
+        };
+        if *after + 1 == number {
+            // A journal of the checkpoint before: this one has all of it.
+            return Ok(Vec::new());
+        }
+        if *after != number {
+            return Err(self.damaged("it does not belong to the checkpoint beside it"));
         }
         let mut lost: Vec<(Entry, u64)> = Vec::new();
-        match lines.split_first() {
-            // The first checkpoint was written, the journal not yet: nothing was drawn.
-            None => {}
-            // A journal of the checkpoint before: this one has all of it.
-            Some((Line::After(after), _)) if *after + 1 == number => {}
-            Some((Line::After(after), rest)) if *after == number => {
-                for line in rest {
-                    match (line, lost.last_mut()) {
-                        (Line::Announced(entry, count), _) => lost.push((*entry, *count)),
-                        (Line::Drawn(count), Some(last)) if *count <= last.1 => last.1 = *count,
-                        (Line::Drawn(_) | Line::After(_), _) => {
-                            return Err(damaged(&self.path, "a line is where none was written"));
-                        }
-                    }
+        for line in rest {
+            match (line, lost.last_mut()) {
+                (Line::Announced(entry, count), _) => lost.push((*entry, *count)),
+                (Line::Drawn(count), Some(last)) if *count <= last.1 => last.1 = *count,
+                (Line::Drawn(_) | Line::After(_), _) => {
+                    return Err(self.damaged("a line is where none was written"));
                 }
-            }
-            Some((Line::After(_) | Line::Announced(..) | Line::Drawn(_), _)) => {
-                return Err(damaged(&self.path, "it does not belong to the checkpoint beside it"));
             }
         }
         lost.retain(|(_, count)| *count > 0);
         Ok(lost)
     }
 
-    /// An empty journal after a checkpoint that is on disk.
+    /// From here on after a checkpoint that is on disk. Nothing is taken out: an empty journal is a damaged one.
     fn restart(&mut self, number: u64) -> Result<(), FolderError> {
         let line = serde_json::to_string(&Line::After(number)).unwrap_or_default();
         self.announced = None;
         let mut write = || {
-            // Emptied first: a journal cut off here has no first line, and nothing was drawn yet.
-            self.file.set_len(0)?;
-            self.file.rewind()?;
             writeln!(self.file, "{line}")?;
             self.file.sync_all()
         };
@@ -300,10 +311,12 @@ impl JournalFile {
             *drawn += 1;
             return Ok(());
         }
-        // As many as fit between two waits for the disk.
-        let (when, count) = self.since;
+        // As many as fit between two waits for the disk, once it is known how long one takes.
         #[expect(clippy::cast_precision_loss, reason = "at most AHEAD")]
-        let each = when.elapsed().as_secs_f64() / count as f64;
+        let each = match self.announced {
+            Some((Entry::Round { .. }, _, drawn)) => self.since.elapsed().as_secs_f64() / drawn as f64,
+            Some((Entry::Count { .. } | Entry::Allowance | Entry::Components { .. }, ..)) | None => f64::INFINITY,
+        };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates; at most AHEAD")]
         let ahead = ((BETWEEN.as_secs_f64() / each.max(1e-9)) as u64).clamp(1, AHEAD);
         let count = 1 + if ahead > 1 { more(ahead - 1).min(ahead - 1) } else { 0 };
@@ -315,7 +328,7 @@ impl JournalFile {
         self.file.write_all(text.as_bytes())?;
         self.file.sync_data()?;
         self.announced = Some((*entry, count - 1, 1));
-        self.since = (Instant::now(), count);
+        self.since = Instant::now();
         Ok(())
     }
 }
@@ -511,6 +524,24 @@ mod tests {
         std::fs::rename(place.path().join("aside"), &journal).expect("moved");
         std::fs::remove_file(place.path().join(CHECKPOINT)).expect("removed");
         assert!(matches!(Folder::create(place.path(), ""), Err(FolderError::Taken(_))));
+        // Nothing was drawn where there was no checkpoint yet.
+        let place = tempfile::tempdir().expect("a folder");
+        drop(Folder::create(place.path(), "").expect("a folder"));
+        Folder::create(place.path(), "").expect("a folder");
+    }
+
+    /// Nothing is announced ahead before it is known how long a round takes, nor of what comes once.
+    #[test]
+    fn little_is_announced_of_what_is_slow_or_comes_once() {
+        let place = tempfile::tempdir().expect("a folder");
+        let mut folder = Folder::create(place.path(), "").expect("a folder");
+        folder.save(&state(5)).expect("saved");
+        let mut journal = folder.journal();
+        for entry in [ROUND, COUNT, ROUND] {
+            journal.before(&entry, &mut |most| most).expect("written");
+        }
+        drop((folder, journal));
+        assert_eq!(open(place.path()).expect("opened").lost, [(ROUND, 1), (COUNT, 1), (ROUND, 1)]);
     }
 
     #[test]
@@ -535,7 +566,7 @@ mod tests {
         assert_eq!(open(place.path()).expect("opened").lost, []);
     }
 
-    /// Cut off anywhere, a journal never says that less was drawn than was announced by a whole line.
+    /// Cut off anywhere, a journal never says that less was drawn than was announced by a whole line; and an empty one is damaged.
     #[test]
     fn a_journal_cut_off_anywhere_is_read_to_its_last_whole_line() {
         let place = tempfile::tempdir().expect("a folder");
@@ -550,8 +581,13 @@ mod tests {
         for length in 0..=whole.len() {
             std::fs::write(&at, &whole[..length]).expect("cut");
             let lines = whole[..length].iter().filter(|&&byte| byte == b'\n').count();
-            let lost = open(place.path()).expect("opened").lost;
-            assert_eq!(lost.len(), lines.saturating_sub(1), "at {length}");
+            match open(place.path()) {
+                // Two lines are about checkpoints.
+                Ok(back) => assert_eq!(back.lost.len(), lines.saturating_sub(2), "at {length}"),
+                Err(error) => {
+                    assert!(lines == 0 && matches!(error, FolderError::Damaged { .. }), "at {length}: {error}")
+                }
+            }
         }
     }
 

@@ -8,7 +8,7 @@
 //! - Examples are added up in *chains*, and taking one away changes one chain. Where neighbors have equally many examples, an example
 //!   comes to a chain by its place in the batch, which is the same for both. Otherwise by a coin of its own, tossed once for the whole
 //!   run; whatever the coins of the others are, they are as likely without it. (Places would not do: where a row is taken out of a
-//!   file, all that follow move up; and a chain that is longer than ever expected is cut.) Adding up L vectors of norm C in single precision is off by at most `L²/2·u·C`, once for each
+//!   file, all that follow move up. Where a chain gets longer than ever expected, the rest are added one by one.) Adding up L vectors of norm C in single precision is off by at most `L²/2·u·C`, once for each
 //!   neighbor.
 //! - Chains are added up in double precision, which is counted too: 10⁻⁶ of C for a million examples.
 //! - Norms are taken larger than computed by [`NORM_MARGIN`], more than the error of computing them.
@@ -330,11 +330,16 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         // Without coins all are of one kind, and are cut at the same places.
         let same =
             |&a: &u32, &b: &u32| self.chain_of.as_ref().is_none_or(|chain| chain[a as usize] == chain[b as usize]);
-        let longest = self.longest;
+        let (longest, coins) = (self.longest, self.chain_of.is_some());
         let mut start = 0;
         let mut chains: Vec<(Range<usize>, Part<'_>)> = positions
             .chunk_by(same)
-            .flat_map(|chain| chain.chunks(longest))
+            .flat_map(|chain| {
+                let (first, others) = chain.split_at(longest.min(chain.len()));
+                // Of a chain by coins that is too long, each further example is one of its own: taking one away then changes two chains,
+                // however many there are.
+                std::iter::once(first).chain(others.chunks(if coins { 1 } else { longest }))
+            })
             .map(|chain| {
                 start += chain.len();
                 (start - chain.len()..start, rest.take(chain.len()))

@@ -84,11 +84,11 @@ impl Rate {
                 (first, first, period)
             }
         };
-        if !(first > 0.0 && first < f64::INFINITY) {
-            return Err(OutOfDomain::new("learning_rate", first, "above 0 and finite"));
+        if !(first > 0.0 && first <= 1e30) {
+            return Err(OutOfDomain::new("learning_rate", first, "above 0 and at most 1e30"));
         }
-        if !(0.0..f64::INFINITY).contains(&last) {
-            return Err(OutOfDomain::new("last learning_rate", last, "0 or above, and finite"));
+        if !(0.0..=1e30).contains(&last) {
+            return Err(OutOfDomain::new("last learning_rate", last, "0 to 1e30"));
         }
         if period == 0 {
             return Err(OutOfDomain::new("epochs", period, "at least 1"));

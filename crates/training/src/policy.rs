@@ -63,14 +63,22 @@ pub struct Progress {
     pub significance: f64,
 }
 
+/// Of a noisy count.
+pub(crate) fn check_noise_std(noise_std: f64) -> Result<(), OutOfDomain> {
+    // In single precision, with room for the tails.
+    if noise_std > 0.0 && noise_std <= 1e30 {
+        Ok(())
+    } else {
+        Err(OutOfDomain::new("noise_std", noise_std, "0 < noise_std <= 1e30"))
+    }
+}
+
 impl Progress {
     fn checked(self) -> Result<Self, OutOfDomain> {
         if self.period == 0 {
             return Err(OutOfDomain::new("period", self.period, "at least 1"));
         }
-        if !(self.noise_std > 0.0 && self.noise_std < f64::INFINITY) {
-            return Err(OutOfDomain::new("noise_std", self.noise_std, "above 0 and finite"));
-        }
+        check_noise_std(self.noise_std)?;
         if !(0.0..f64::INFINITY).contains(&self.significance) {
             return Err(OutOfDomain::new("significance", self.significance, "0 or above, and finite"));
         }

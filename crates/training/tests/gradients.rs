@@ -6,7 +6,7 @@ use paygo_training::data::{Examples, Shape};
 use paygo_training::gradient::{Clip, NORM_MARGIN, Personal, Scaling, Summer};
 use paygo_training::model::{
     Activation, Chunk, Convolution, Findings, Function, Gradient, Kind, Layer, Linear, Model, Network, Normalization,
-    OneByOne, Pool, Reference, Residual, Sequence, Start, Tensor,
+    OneByOne, Pass, Pool, Reference, Residual, Sequence, Start, Tensor,
 };
 
 fn numbers(count: usize, seed: u32) -> Vec<f32> {
@@ -225,6 +225,53 @@ fn norms_by_products_are_upper_bounds() {
     summer.add_up(&parameters, &batch, Scaling::Clip(&clip)).expect("a sum");
     let off = slow.iter().zip(summer.total().expose()).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
     assert!(off < 8.0 * 0.1 * 0.02, "{off}");
+}
+
+/// Products of windows or of errors that vanish or overflow in single precision say nothing: the norm is then that of the gradient itself.
+#[test]
+fn norms_by_products_are_upper_bounds_where_squares_leave_single_precision() {
+    let convolution = Convolution::new(shape(4, 4, 70), 60, 3, 1, 1).expect("fits");
+    let norm = |number: f32, of_error: f32| {
+        let (mut input, mut error, mut norms) = (vec![0.0; 16 * 70], vec![0.0; 16 * 60], [0.0]);
+        input[0] = number;
+        error[..60].fill(of_error);
+        // Far from it, an error whose square does not vanish.
+        error[15 * 60] = 1e-12;
+        let mut memory = vec![0.0; convolution.memory(1)];
+        let (output, error) = (vec![0.0; 16 * 60], &mut error);
+        let pass = Pass { input: &input, squared_norms_of_input: None, output: &output, error, memory: &mut memory };
+        convolution.squared_norms(1, pass, &mut norms);
+        norms[0]
+    };
+    for (number, of_error) in [(1e19, 2e-23), (1.0, 2e-23), (1e-23, 1e19), (3.0, 2.0)] {
+        let exact = 60.0 * (f64::from(number) * f64::from(of_error)).powi(2);
+        assert!(norm(number, of_error) >= exact * (1.0 - 1e-6), "{number} {of_error}: {}", norm(number, of_error));
+    }
+    assert!(!norm(1e25, 1e20).is_finite());
+}
+
+/// However many more examples there are than was expected: chains that are cut anew behind everyone who leaves would round anew, all of
+/// them. Here each piece of 232 ends in numbers that vanish beside what stands before them, and beside one example less do not.
+#[test]
+fn nobody_changes_the_sum_by_more_than_the_sensitivity_in_chains_that_are_too_long() {
+    let layers: Vec<Box<dyn Layer>> = vec![Box::new(Linear::new(3, 1)), Box::new(Reference)];
+    let model = Network::new(Sequence::new(Shape::vector(3), layers));
+    let count = 100_000;
+    let inputs = (0..count).flat_map(|i| [if i % 232 < 128 { 1.0 } else { 4e-6 }; 3]).collect();
+    let examples = Examples::new(Shape::vector(3), 2, inputs, vec![0; count]).expect("examples");
+    let (parameters, clip) = (vec![0.0; 4], Clip::whole(1.001).expect("a norm"));
+    // One thread, one chain: all in order.
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    alone.install(|| {
+        let mut summer = Summer::new(&model, &examples, 100, Neighbors::AddRemove, &mut Source::insecure_from_seed(4));
+        let all: Vec<u32> = (0..100_000).collect();
+        summer.add_up(&parameters, &all, Scaling::Clip(&clip)).expect("a sum");
+        let with = summer.total().expose().to_vec();
+        summer.add_up(&parameters, &all[1..], Scaling::Clip(&clip)).expect("a sum");
+        let change = with.iter().zip(summer.total().expose()).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+        // The gradient that is gone has norm 1.
+        assert!((change - 1.0).abs() <= summer.margin() * clip.norm(), "{change}");
+    });
 }
 
 /// The heart of it: with and without any one example, the computed sums differ by at most the stated sensitivity.

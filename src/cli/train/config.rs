@@ -341,12 +341,6 @@ impl Config {
     pub(super) fn size(&self, examples: &Examples) -> anyhow::Result<(Neighbors, u64)> {
         if let Some(size) = self.data.public_size {
             anyhow::ensure!((1..=1 << 30).contains(&size), "data.public_size = {size}; expected 1 to 2^30");
-            // For the eyes of whoever has the examples, like every error about them.
-            anyhow::ensure!(
-                size.saturating_mul(3) >= 2 * examples.len() as u64,
-                "data.public_size = {size}; expected at least two thirds of the examples there are: single precision could not be \
-                 accounted for in sums of so many more"
-            );
         }
         if let Batching::BallsAndBins { batches } = self.batches {
             let allowed = "batches.balls_and_bins.batches";
@@ -600,8 +594,17 @@ impl Privacy {
             !self.individual || neighbors == Neighbors::ZeroOut,
             "privacy.individual goes with neighbors = \"zero-out\", where the others keep their places; given {neighbors}"
         );
-        let policy = self.noise.policy(sampler)?;
+        let policy = self.noise.policy(sampler).context("privacy.noise")?;
+        anyhow::ensure!(
+            !self.privacy_unit.trim().is_empty(),
+            "privacy.privacy_unit is empty; expected a name for what one row is"
+        );
         let budget = Budget::from_decimal(&text(&self.epsilon), &text(&self.delta))?;
+        anyhow::ensure!(
+            budget.epsilon().get().is_finite(),
+            "privacy.epsilon = {}; expected less than 1e308",
+            text(&self.epsilon)
+        );
         let noise = policy.noise_multiplier(0).context("the schedule has no noise for the first epoch")?;
         let one = sampler.round(noise)?.cost().clone();
         let is_full = matches!(sampler.batching(), Batching::Full);

@@ -195,22 +195,23 @@ impl Job {
     }
 
     /// As it is kept with the checkpoint: the places, why nothing can be promised, and the file.
-    fn stored(&self) -> String {
-        json!({"beside": self.beside, "data": self.data, "spoiled": self.spoiled, "text": self.text}).to_string()
+    fn stored(&self) -> anyhow::Result<String> {
+        let word = |path: &Path| path.to_str().map(str::to_owned).with_context(|| format!("{path:?} is not UTF-8"));
+        let (beside, data) = (word(&self.beside)?, self.data.as_deref().map(word).transpose()?);
+        Ok(json!({"beside": beside, "data": data, "spoiled": self.spoiled, "text": self.text}).to_string())
     }
 }
 
 type SharedGate = Arc<Mutex<FilterGate<AnyRule>>>;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let (mut job, mut folder, interrupted) = match (&arguments.config, &arguments.resume) {
+    let (mut job, folder, interrupted) = match (&arguments.config, &arguments.resume) {
         (Some(path), _) => {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
             let beside = std::path::absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
             let job = Job::new(text, beside, arguments.data.clone(), arguments, None)
                 .with_context(|| path.display().to_string())?;
-            let folder = Folder::create(&arguments.out, &job.stored())?;
-            (job, folder, None)
+            (job, None, None)
         }
         (None, Some(path)) => {
             let (mut folder, interrupted) = Folder::open(path)?;
@@ -221,8 +222,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             };
             let data = arguments.data.clone().or(word("data").map(Into::into));
             let job = Job::new(text.to_owned(), beside.into(), data, arguments, word("spoiled"))?;
-            folder.rewrite_config(&job.stored());
-            (job, folder, Some(interrupted))
+            folder.rewrite_config(&job.stored()?);
+            (job, Some(folder), Some(interrupted))
         }
         (None, None) => anyhow::bail!("give CONFIG.toml, or --resume DIR"),
     };
@@ -244,6 +245,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     {
         eprintln!("note: {note}");
     }
+    job.config.optimizer(job.network.parameters())?;
+    // Written only where all of the file is fine.
+    let mut folder = match folder {
+        Some(folder) => folder,
+        None => Folder::create(&arguments.out, &job.stored()?)?,
+    };
     let gate: Option<SharedGate> =
         checked.as_ref().map(|checked| Arc::new(Mutex::new(FilterGate::new(checked.filter.clone()))));
     let before = interrupted.as_ref().and_then(|interrupted| interrupted.components.clone());
@@ -258,7 +265,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let public = Public::declare(job.split.test.clone());
     let public = (job.config.data.public_test && !job.split.test.is_empty()).then_some(&public);
     let mut training = prepare(source, &job, public, sampler, public_size, checked, gate.as_ref(), &folder)?;
-    if let Some(path) = &job.config.start_from {
+    if let Some(path) = job.config.start_from.as_ref().filter(|_| interrupted.is_none()) {
         let at = if path.is_absolute() { path.clone() } else { job.beside.join(path) };
         let bytes = std::fs::read(&at).with_context(|| at.display().to_string())?;
         let parameters = import(&job.network, &bytes).map_err(|error| anyhow::anyhow!("{}: {error}", at.display()))?;

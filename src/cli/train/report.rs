@@ -47,7 +47,8 @@ pub(super) fn page(
     for (title, y_label, value) in curves {
         #[expect(clippy::cast_precision_loss, reason = "epochs")]
         let points: Vec<_> = metrics.iter().filter_map(|m| Some((m.epoch as f64, value(m)?))).collect();
-        if points.len() < 2 {
+        // Where training diverged, there is nothing to draw.
+        if points.iter().filter(|(_, y)| y.is_finite()).count() < 2 {
             continue;
         }
         let chart = LineChart {

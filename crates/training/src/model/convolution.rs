@@ -3,14 +3,15 @@
 use super::layer::{Layer, Pass, Start, Tensor};
 use crate::data::Shape;
 use crate::vector::{add_rows, add_scaled_rows, copy_lines, fill_rows, squared_norm, vectorized};
-use paygo_matrix::{Target, View, multiply};
+use paygo_matrix::{Target, View, multiply, squared_norms};
 
 /// Every output position is a linear function of a window of the input, the same everywhere.
 ///
 /// The windows of an example are the rows of a matrix `X` (one for each of T output positions, p numbers each); its output is `X·W`,
 /// its gradient `Xᵀ·E`. A small gradient (p·q numbers) is written down once for each example: its norm is then read off, and scaled
 /// gradients are added. A large one is not: its norm comes from the products of windows with each other and of errors with each
-/// other, `‖XᵀE‖² = Σ (XXᵀ)∘(EEᵀ)`, and it is made again when it is added.
+/// other, `‖XᵀE‖² = Σ (XXᵀ)∘(EEᵀ)`, and it is made again when it is added. (Numbers so small or large that products leave the range of
+/// single precision are the exception.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convolution {
     input: Shape,
@@ -46,7 +47,7 @@ const ROUNDOFF: f64 = 1.0 / (1 << 24) as f64;
 
 impl Convolution {
     /// `outputs` channels from windows of `size × size` positions, `stride` apart, with `padding` zeros around the input; `None` when
-    /// not even one window fits.
+    /// not even one window fits, or all of them together have more than 2²⁸ numbers.
     #[must_use]
     pub fn new(input: Shape, outputs: usize, size: usize, stride: usize, padding: usize) -> Option<Self> {
         if outputs == 0 || size == 0 || stride == 0 || padding >= size {
@@ -58,6 +59,11 @@ impl Convolution {
         let height = (input.height + 2 * padding - size) / stride + 1;
         let width = (input.width + 2 * padding - size) / stride + 1;
         let output = Shape { height, width, channels: outputs };
+        let numbers = [height, width, size, size, input.channels].iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+        let results = [height, width, outputs].iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+        if [numbers, results].iter().any(|count| count.is_none_or(|count| count > 1 << 28)) {
+            return None;
+        }
         let mut convolution = Self { input, output, size, stride, padding, lines: Vec::new() };
         convolution.lines = convolution.all_lines();
         Some(convolution)
@@ -148,14 +154,23 @@ impl Convolution {
         (windows, rest)
     }
 
-    /// The squared norm of `Xᵀ·E` and of the errors' sum, without writing them down: an upper bound.
-    fn squared_norm_by_products(&self, windows: &[f32], error: &[f32], scratch: &mut Vec<f32>) -> f64 {
+    /// The squared norm of `Xᵀ·E` and of the errors' sum, without writing them down: an upper bound. `None` where a product could leave
+    /// the range of single precision.
+    fn squared_norm_by_products(&self, windows: &[f32], error: &[f32], scratch: &mut Vec<f32>) -> Option<f64> {
         let (positions, p, q) = self.sizes();
-        // Where products may vanish in single precision: `‖Xᵀ·E‖ ≤ ‖X‖·‖E‖` and `‖Σ e‖² ≤ positions·‖E‖²`.
-        let (of_all_windows, of_all_errors) = (squared_norm(windows), squared_norm(error));
-        if of_all_windows.min(of_all_errors) < 1e-24 {
-            #[expect(clippy::cast_precision_loss, reason = "the size of a layer")]
-            return (of_all_windows + positions as f64) * of_all_errors;
+        let (mut norms, mut mass, mut fits) = (vec![0.0; positions], 0.0, true);
+        // NaN is in no range.
+        let in_range = |norm: f64| norm == 0.0 || (1e-24..=1e30).contains(&norm);
+        squared_norms(windows, p, |t, norm| {
+            norms[t] = norm;
+            fits &= in_range(norm);
+        });
+        squared_norms(error, q, |t, norm| {
+            mass += (norms[t] * norm).sqrt();
+            fits &= in_range(norm);
+        });
+        if !fits {
+            return None;
         }
         scratch.resize(2 * positions * positions, 0.0);
         let (of_windows, of_errors) = scratch.split_at_mut(positions * positions);
@@ -163,15 +178,13 @@ impl Convolution {
         multiply(of_windows, Target::Replace, x, x.transposed());
         multiply(of_errors, Target::Replace, e, e.transposed());
         let sum: f64 = of_windows.iter().zip(&*of_errors).map(|(&x, &e)| f64::from(x) * f64::from(e)).sum();
-        let diagonal = (0..positions).map(|t| t * positions + t);
-        let mass: f64 = diagonal.map(|t| (f64::from(of_windows[t]) * f64::from(of_errors[t])).sqrt()).sum();
         let mut constant = vec![0.0; q];
         add_rows(&mut constant, error, Target::Replace);
         // ROUNDING: up. Each product is off by at most γ of the lengths of its factors; so is the gradient that is added later.
         #[expect(clippy::cast_precision_loss, reason = "sizes of a layer")]
         let (of_products, of_gradient) = (2.0 * (p + q) as f64 * ROUNDOFF, 2.0 * (positions + 1) as f64 * ROUNDOFF);
         let norm = (sum.max(0.0) + of_products * mass * mass).sqrt() + of_gradient * mass;
-        norm * norm + squared_norm(&constant) + of_gradient * mass * mass
+        Some(norm * norm + squared_norm(&constant) + of_gradient * mass * mass)
     }
 }
 
@@ -240,17 +253,22 @@ impl Layer for Convolution {
         let (positions, p, q) = self.sizes();
         let (windows, gradients) = self.windows(pass.memory);
         let windows = &mut windows[..positions * p];
-        let mut scratch = Vec::new();
+        let (mut scratch, mut large) = (Vec::new(), Vec::new());
         let examples = pass.input.chunks_exact(self.input.len()).zip(pass.error.chunks_exact(positions * q));
         for (index, ((input, error), norm)) in examples.zip(norms).enumerate() {
             self.lay_out(input, windows);
-            *norm = if self.is_small() {
-                let gradient = &mut gradients[index * (p * q + q)..][..p * q + q];
-                write_gradient(gradient, windows, error, (positions, p, q));
-                squared_norm(gradient)
+            let gradient = if self.is_small() {
+                &mut gradients[index * (p * q + q)..][..p * q + q]
             } else {
-                self.squared_norm_by_products(windows, error, &mut scratch)
+                if let Some(found) = self.squared_norm_by_products(windows, error, &mut scratch) {
+                    *norm = found;
+                    continue;
+                }
+                large.resize(p * q + q, 0.0);
+                &mut large
             };
+            write_gradient(gradient, windows, error, (positions, p, q));
+            *norm = squared_norm(gradient);
         }
     }
 

@@ -8,17 +8,19 @@ use crate::model::{Chunk, Findings, Model, Start};
 use crate::noise::{release, release_without_noise, standard_normals};
 use crate::pca;
 use crate::personal::{AllowanceError, Spending, Tariff};
-use crate::policy::{Observation, Policy, Question};
+use crate::policy::{self, Observation, Policy, Question};
 use paygo_accounting::charge::Charge;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{Decision, Permit, Refusal};
 use paygo_accounting::mechanism::Mechanism;
 use paygo_accounting::odometer::{Odometer, VilleMixture};
 use paygo_accounting::params::{Epsilon, Neighbors, NoiseMultiplier, OutOfDomain};
+use paygo_accounting::schedule::Schedule;
 use paygo_accounting::secret::Secret;
 use paygo_noise::Source;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 mod parts;
 
@@ -40,6 +42,8 @@ pub struct Run<'a, M: ?Sized> {
     history: Vec<(Entry, u64)>,
     ending: Option<Ending>,
     untaken: u64,
+    /// The last tariff, and its noise.
+    tariff: Option<(NoiseMultiplier, Arc<Tariff>)>,
     /// Of the examples, where each has a budget.
     digest: Option<u32>,
 }
@@ -89,9 +93,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             if target.period == 0 {
                 return Err(OutOfDomain::new("period", target.period, "at least 1").into());
             }
-            if !(target.noise_std > 0.0 && target.noise_std < f64::INFINITY) {
-                return Err(OutOfDomain::new("noise_std", target.noise_std, "above 0 and finite").into());
-            }
+            policy::check_noise_std(target.noise_std)?;
         }
         if plan.policy.batching().is_some() && !matches!(plan.sampler.batching(), Batching::Poisson { .. }) {
             return Err(TrainError::Needs { what: "a policy that moves the batch", needs: "poisson batches" });
@@ -112,6 +114,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             history: Vec::new(),
             ending: None,
             untaken: 0,
+            tariff: None,
             digest: matches!(plan.privacy, Privacy::Personal(..)).then(|| examples.digest()),
             plan,
         };
@@ -259,6 +262,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             let expected = self.plan.sampler.expected();
             let neighbors = self.plan.sampler.neighbors();
             self.summer = Summer::new(self.plan.model, self.plan.examples, expected, neighbors, &mut self.source);
+            self.tariff = None;
         }
         let round = self.plan.sampler.round(noise_multiplier)?;
         let entry = Entry::Round { noise_multiplier: noise_multiplier.get(), batching: self.plan.sampler.batching() };
@@ -278,7 +282,8 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
                     }
                 }
                 self.note(&entry);
-                self.journal.before(&entry, &mut |most| most)?;
+                let alike = self.alike();
+                self.journal.before(&entry, &mut |most| most.min(alike))?;
                 round.batches(&mut self.source)
             }
         };
@@ -304,8 +309,20 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         Ok(interrupted.then_some(Ending::Interrupted))
     }
 
+    /// How many rounds after the coming one are surely like it.
+    fn alike(&self) -> u64 {
+        match &self.plan.policy {
+            Policy::Schedule(Schedule::Uniform { .. }) => u64::MAX,
+            // After this epoch the noise may be another.
+            Policy::Schedule(_) | Policy::Validation(_) | Policy::Adaptive(_) | Policy::FineTune(_) => {
+                self.plan.sampler.rounds_per_epoch().saturating_sub(1 + self.position.rounds)
+            }
+        }
+    }
+
     /// Asks the gate; if it admits, the odometer and the journal know before anybody draws.
     fn charge(&mut self, entry: &Entry, cost: &Cost) -> Result<Result<Permit, Refusal>, TrainError> {
+        let alike = self.alike();
         let gate = self.gate.as_mut().ok_or(TrainError::Needs { what: "private training", needs: "a budget" })?;
         // Whatever the odometer cannot take must not be drawn, so it is priced first.
         if let Some((odometer, priced)) = &mut self.odometer {
@@ -320,7 +337,11 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
                 if let Some((odometer, Some(charge))) = &mut self.odometer {
                     odometer.observe(charge)?;
                 }
-                self.journal.before(entry, &mut |most| gate.room(cost, most).unwrap_or(0))?;
+                let alike = match entry {
+                    Entry::Round { .. } => alike,
+                    Entry::Count { .. } | Entry::Allowance | Entry::Components { .. } => 0,
+                };
+                self.journal.before(entry, &mut |most| gate.room(cost, most.min(alike)).unwrap_or(0))?;
                 self.note(entry);
                 Ok(Ok(permit))
             }
@@ -334,11 +355,19 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         }
     }
 
-    fn tariff(&self, noise_multiplier: NoiseMultiplier) -> Result<Option<Tariff>, TrainError> {
+    /// How a step with this noise charges each example, where each has a budget; the last one is remembered.
+    fn tariff(&mut self, noise_multiplier: NoiseMultiplier) -> Result<Option<Arc<Tariff>>, TrainError> {
         let Privacy::Personal(clip, spending) = &self.plan.privacy else { return Ok(None) };
+        if let Some((of, tariff)) = &self.tariff
+            && *of == noise_multiplier
+        {
+            return Ok(Some(Arc::clone(tariff)));
+        }
         let noise_std = noise_multiplier.get() * self.summer.l2_sensitivity(clip);
         let (allowance, batching) = (spending.allowance(), self.plan.sampler.batching());
-        Ok(Some(Tariff::new(allowance, batching, noise_std, clip.norm(), self.summer.margin())?))
+        let tariff = Arc::new(Tariff::new(allowance, batching, noise_std, clip.norm(), self.summer.margin())?);
+        self.tariff = Some((noise_multiplier, Arc::clone(&tariff)));
+        Ok(Some(tariff))
     }
 
     fn step(&mut self, batch: Batch) -> Result<Step, TrainError> {
