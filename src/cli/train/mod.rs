@@ -1,6 +1,9 @@
 //! `paygo train`: private training that cannot overspend.
 
 mod config;
+mod metrics;
+mod model;
+mod privacy;
 mod report;
 
 pub(crate) use report::spent;
@@ -8,13 +11,15 @@ pub(crate) use report::spent;
 use super::output::{print, print_json, shown_up};
 use anyhow::Context;
 use clap::Args;
-use config::{Checked, Config, no_policy};
+use config::Config;
 use indicatif::{ProgressBar, ProgressStyle};
+use metrics::{METRICS, Metrics};
 use paygo_accounting::filter::{AnyRule, Rule as _};
 use paygo_accounting::guarantee::Guarantee;
 use paygo_accounting::odometer::{Odometer, VilleMixture};
 use paygo_accounting::params::Delta;
 use paygo_accounting::prior::Prior;
+use paygo_accounting::privacy_loss::tightest_of_all;
 use paygo_noise::Source;
 use paygo_training::batching::Sampler;
 use paygo_training::checkpoint::{Folder, export, import};
@@ -24,6 +29,7 @@ use paygo_training::model::{Model as _, Network};
 use paygo_training::pca::Projection;
 use paygo_training::personal::Spending;
 use paygo_training::run::{Ending, Plan, Privacy, Run, Step, evaluate};
+use privacy::{Checked, no_policy};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::ops::ControlFlow;
@@ -63,82 +69,6 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 }
-
-/// One line of metrics.
-#[derive(Clone, Debug, Default)]
-struct Metrics {
-    epoch: u64,
-    steps: u64,
-    noise_multiplier: f64,
-    batch: usize,
-    epsilon: Option<f64>,
-    /// How many more rounds of this noise and these batches the budget covers.
-    rounds_left: Option<u64>,
-    public_accuracy: Option<f64>,
-    public_loss: Option<f64>,
-    secret_loss: Option<f64>,
-    samples_per_second: f64,
-}
-
-impl Metrics {
-    fn json(&self) -> Value {
-        let mut value = json!({
-            "epoch": self.epoch, "steps": self.steps, "noise_multiplier": self.noise_multiplier, "batch": self.batch,
-            "samples_per_second": self.samples_per_second.round(),
-        });
-        let more = [
-            ("epsilon", self.epsilon),
-            ("public_accuracy", self.public_accuracy),
-            ("public_loss", self.public_loss),
-            ("SECRET_training_loss", self.secret_loss),
-        ];
-        for (name, number) in more {
-            if let Some(number) = number {
-                value[name] = super::output::json_number(number);
-            }
-        }
-        if let Some(rounds) = self.rounds_left {
-            value["rounds_left"] = rounds.into();
-        }
-        value
-    }
-}
-
-impl Metrics {
-    /// A line that was written before.
-    fn read(line: &str) -> Option<Self> {
-        let value: Value = serde_json::from_str(line).ok()?;
-        let number = |name: &str| value.get(name).and_then(Value::as_f64);
-        let count = |name: &str| value.get(name).and_then(Value::as_u64);
-        Some(Self {
-            epoch: count("epoch")?,
-            steps: count("steps")?,
-            noise_multiplier: number("noise_multiplier")?,
-            batch: usize::try_from(count("batch")?).ok()?,
-            epsilon: number("epsilon"),
-            rounds_left: count("rounds_left"),
-            public_accuracy: number("public_accuracy"),
-            public_loss: number("public_loss"),
-            secret_loss: number("SECRET_training_loss"),
-            samples_per_second: number("samples_per_second")?,
-        })
-    }
-
-    /// What a folder has, up to where the run stands: what was written after its last checkpoint is not part of it any more.
-    fn read_all(folder: &Folder, steps: u64) -> anyhow::Result<Vec<Self>> {
-        let text = match std::fs::read_to_string(folder.path().join(METRICS)) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error.into()),
-        };
-        let all: Vec<Self> = text.lines().filter_map(Self::read).filter(|metrics| metrics.steps <= steps).collect();
-        let lines: String = all.iter().map(|metrics| format!("{}\n", metrics.json())).collect();
-        folder.replace(METRICS, lines.as_bytes())?;
-        Ok(all)
-    }
-}
-
-const METRICS: &str = "metrics.jsonl";
 
 /// What is to be done.
 struct Job {
@@ -383,7 +313,7 @@ fn train(
                     .then(|| loss / f64::from(u32::try_from(count.max(1)).unwrap_or(u32::MAX))),
                 samples_per_second: samples as f64 / since.elapsed().as_secs_f64().max(1e-9),
             };
-            bar.set_message(describe(&metrics));
+            bar.set_message(metrics.describe());
             if training.position() != written {
                 writeln!(file, "{}", metrics.json())?;
                 all.push(metrics);
@@ -414,27 +344,6 @@ fn bar(job: &Job) -> anyhow::Result<ProgressBar> {
     Ok(bar)
 }
 
-/// `epoch 3, epsilon 0.81, 410 rounds left, noise 1.6, accuracy 0.912, 51234 samples/s`
-fn describe(metrics: &Metrics) -> String {
-    let mut text = format!("epoch {}", metrics.epoch);
-    if let Some(epsilon) = metrics.epsilon {
-        text += &format!(", epsilon {}", shown_up(epsilon));
-    }
-    if let Some(rounds) = metrics.rounds_left {
-        text += &format!(", {rounds} rounds left");
-    }
-    if metrics.noise_multiplier > 0.0 {
-        text += &format!(", noise {:.4}", metrics.noise_multiplier);
-    }
-    if let (Some(accuracy), Some(loss)) = (metrics.public_accuracy, metrics.public_loss) {
-        text += &format!(", public accuracy {accuracy:.4}, loss {loss:.4}");
-    }
-    if let Some(loss) = metrics.secret_loss {
-        text += &format!(", SECRET training loss {loss:.4}");
-    }
-    text + &format!(", {:.0} samples/s", metrics.samples_per_second)
-}
-
 /// Writes the model and the report, and says what came out.
 #[expect(clippy::too_many_arguments, reason = "everything that came out")]
 fn finish(
@@ -456,7 +365,7 @@ fn finish(
             let epsilon = if guarantee.epsilon.get() < job.epsilon() {
                 shown_up(guarantee.epsilon.get())
             } else {
-                config::text(&privacy.epsilon)
+                privacy::text(&privacy.epsilon)
             };
             let rule = gate.filter().rule();
             let filter = if let AnyRule::FixedOrder(fixed) = rule {
@@ -464,7 +373,7 @@ fn finish(
             } else {
                 format!("{} filter", rule.word())
             };
-            Some(Promise { guarantee, epsilon, delta: config::text(&privacy.delta), filter })
+            Some(Promise { guarantee, epsilon, delta: privacy::text(&privacy.delta), filter })
         }
         (_, _) => None,
     };
@@ -478,11 +387,16 @@ fn finish(
     if let Some(schema) = job.config.data.schema_text(&job.beside) {
         note["schema"] = schema.into();
     }
+    let fixed = fixed_in_advance(job, training, ending)?;
+    if let (Some((epsilon, method)), Some(Promise { delta, .. })) = (&fixed, &guarantee) {
+        note["fixed_in_advance"] =
+            json!({"epsilon": super::output::json_number(*epsilon), "delta": delta, "method": method});
+    }
     let note = note.to_string();
+    let why = describe_ending(ending, job);
     let model =
         export(&job.network, training.parameters(), projection, &note).map_err(|error| anyhow::anyhow!(error))?;
     folder.replace("model.safetensors", &model)?;
-    let why = describe_ending(ending, job);
     let spending = training.spending().filter(|_| arguments.reveal_secrets).map(Spending::shares);
     let page = report::page(job, &promise, &why, epsilon, metrics, spending)?;
     folder.replace("report.html", page.html().as_bytes())?;
@@ -492,6 +406,7 @@ fn finish(
         print_json(&json!({
             "ending": why, "promise": promise, "last": last.json(), "steps": training.position().steps,
             "epsilon": epsilon.map(super::output::json_number), "odometer": odometer.map(super::output::json_number),
+            "fixed_in_advance": fixed.map(|(epsilon, _)| super::output::json_number(epsilon)),
             "counts_not_covered": training.untaken(), "folder": at.to_string(),
         }))?;
         return Ok(exit(ending));
@@ -515,12 +430,39 @@ fn finish(
             format!("spent so far: at most epsilon {most}, the promise (the odometer reads {read})")
         })?;
     }
+    if let (Some((epsilon, method)), Some(Promise { delta, .. })) = (&fixed, &guarantee) {
+        print(&format!("as a plan that was fixed in advance: ({}, {delta})-DP [{method}]", shown_up(*epsilon)))?;
+    }
     print(&format!("promise: {promise}"))?;
     print(&format!("model: {at}/model.safetensors, metrics: {at}/metrics.jsonl, report: {at}/report.html"))?;
     if matches!(ending, Ending::Interrupted) {
         print(&format!("go on with: paygo train --resume {at}"))?;
     }
     Ok(exit(ending))
+}
+
+/// What the run costs where nothing about it was decided on the way: its ε and the method behind it, if that is less than the promise.
+///
+/// A run that was interrupted, or ended by a test, might have gone on: then it is not known that nobody looked.
+fn fixed_in_advance(
+    job: &Job,
+    training: &Run<'_, Network>,
+    ending: &Ending,
+) -> anyhow::Result<Option<(f64, &'static str)>> {
+    let Some(privacy) = job.config.privacy.as_ref().filter(|privacy| job.spoiled.is_none() && privacy.is_scheduled())
+    else {
+        return Ok(None);
+    };
+    match ending {
+        Ending::Done | Ending::Refused(_) | Ending::ScheduleEnded => {}
+        Ending::Target { .. } | Ending::Interrupted => return Ok(None),
+    }
+    if job.config.stop().target.is_some() {
+        return Ok(None);
+    }
+    let Some(cost) = training.charged()? else { return Ok(None) };
+    let row = tightest_of_all(&cost, Delta::new(privacy.delta.down("delta")?)?);
+    Ok((row.epsilon.get() < job.epsilon()).then_some((row.epsilon.get(), row.method)))
 }
 
 /// As a shell says it, so that scripts can tell.

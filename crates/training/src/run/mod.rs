@@ -570,9 +570,10 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
     }
 
     /// What was charged once, to a gate and an odometer that do not know of it; nothing is written to the journal, or drawn.
-    fn charge_again(&mut self, entry: Entry, count: u64) -> Result<(), TrainError> {
+    /// The price of an entry; none for a round where each example has paid for all of them.
+    fn cost_of(&self, entry: Entry) -> Result<Option<Cost>, TrainError> {
         let personal = matches!(self.plan.privacy, Privacy::Personal(..));
-        let cost = match entry {
+        Ok(match entry {
             Entry::Round { .. } if personal => None,
             Entry::Round { noise_multiplier, batching } => {
                 let sampler = self.plan.sampler.with(batching)?;
@@ -590,7 +591,30 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
                     return Err(TrainError::Foreign("it had a budget for each example"));
                 }
             },
-        };
+        })
+    }
+
+    /// Everything that was charged, as one plan; none where nothing was. Its price is that of the run where all of it was fixed in
+    /// advance: noise, batches, and the number of rounds.
+    ///
+    /// # Errors
+    /// [`TrainError`] when an entry has no price.
+    pub fn charged(&self) -> Result<Option<Cost>, TrainError> {
+        let mut total: Option<Cost> = None;
+        for &(entry, count) in &self.history {
+            if let Some(cost) = self.cost_of(entry)? {
+                let cost = cost.repeat(count).map_err(BatchingError::Cost)?;
+                total = Some(match total {
+                    Some(total) => total.and(&cost).map_err(BatchingError::Cost)?,
+                    None => cost,
+                });
+            }
+        }
+        Ok(total)
+    }
+
+    fn charge_again(&mut self, entry: Entry, count: u64) -> Result<(), TrainError> {
+        let cost = self.cost_of(entry)?;
         for _ in 0..count {
             if let Some(cost) = &cost {
                 let gate = self.gate.as_mut().ok_or(TrainError::Foreign("it had a budget"))?;
