@@ -140,7 +140,8 @@ impl Privacy {
         wanted: u64,
     ) -> anyhow::Result<Option<(u64, Option<f64>)>> {
         let covered = |factor: f64| -> anyhow::Result<u64> {
-            let scaled = Self { noise: self.noise.scaled(factor), ..self.clone() };
+            let mut scaled = self.clone();
+            *scaled.noise.first() *= factor;
             scaled.check(sampler, network)?.covered(sampler, wanted)
         };
         let now = covered(1.0)?;
@@ -159,7 +160,8 @@ impl Privacy {
             *(if covered(middle)? < wanted { &mut low } else { &mut high }) = middle;
         }
         // ROUNDING: up, to two places.
-        Ok(Some((now, Some((self.noise.multiplier() * high * 100.0).ceil() / 100.0))))
+        let enough = *self.noise.clone().first() * high;
+        Ok(Some((now, Some((enough * 100.0).ceil() / 100.0))))
     }
 
     pub(super) fn check(&self, sampler: &Sampler, network: &Network) -> anyhow::Result<Checked> {
@@ -272,8 +274,8 @@ pub(super) fn text(number: &Number) -> String {
 
 impl Noise {
     /// The noise of the first epoch.
-    const fn multiplier(&self) -> f64 {
-        match *self {
+    const fn first(&mut self) -> &mut f64 {
+        match self {
             Self::Uniform { noise_multiplier }
             | Self::Time { noise_multiplier, .. }
             | Self::Exponential { noise_multiplier, .. }
@@ -284,23 +286,6 @@ impl Noise {
             | Self::AdaptiveBatch { noise_multiplier, .. }
             | Self::FineTune { noise_multiplier, .. } => noise_multiplier,
         }
-    }
-
-    /// The same with a first noise that is so many times as large.
-    fn scaled(&self, factor: f64) -> Self {
-        let mut scaled = self.clone();
-        match &mut scaled {
-            Self::Uniform { noise_multiplier }
-            | Self::Time { noise_multiplier, .. }
-            | Self::Exponential { noise_multiplier, .. }
-            | Self::Step { noise_multiplier, .. }
-            | Self::Polynomial { noise_multiplier, .. }
-            | Self::Validation { noise_multiplier, .. }
-            | Self::Adaptive { noise_multiplier, .. }
-            | Self::AdaptiveBatch { noise_multiplier, .. }
-            | Self::FineTune { noise_multiplier, .. } => *noise_multiplier *= factor,
-        }
-        scaled
     }
 
     /// Whether it counts correct private examples.
