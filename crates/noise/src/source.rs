@@ -1,8 +1,8 @@
 //! Where randomness comes from.
 
 use aes::Aes256;
-use ctr::Ctr64LE;
-use ctr::cipher::{KeyIvInit as _, StreamCipher as _};
+use ctr::cipher::{Block, KeyIvInit as _, StreamCipherCore as _};
+use ctr::{CtrCore, flavors};
 
 /// The operating system gave no seed.
 #[derive(Debug, thiserror::Error)]
@@ -18,11 +18,13 @@ const AHEAD: usize = 32;
 ///
 /// Neither `Clone` nor `Debug`-printable: a copy would draw the same noise again, and the state is a secret.
 pub struct Source {
-    cipher: Ctr64LE<Aes256>,
+    cipher: Cipher,
     /// Made ahead; the first `used` are gone.
     ahead: [u64; AHEAD],
     used: usize,
 }
+
+type Cipher = CtrCore<Aes256, flavors::Ctr64LE>;
 
 impl Source {
     /// A source with a fresh key from the operating system.
@@ -45,7 +47,7 @@ impl Source {
     /// Each key is used for one stream only, so the counter starts at 0.
     fn with_key(key: [u64; 4]) -> Self {
         let key: [u8; 32] = bytemuck::must_cast(key.map(u64::to_le));
-        Self { cipher: Ctr64LE::new(&key.into(), &[0; 16].into()), ahead: [0; AHEAD], used: AHEAD }
+        Self { cipher: Cipher::new(&key.into(), &[0; 16].into()), ahead: [0; AHEAD], used: AHEAD }
     }
 
     /// 64 random bits.
@@ -63,7 +65,9 @@ impl Source {
         let (first, rest) = words.split_at_mut(words.len().min(AHEAD - self.used));
         first.copy_from_slice(&self.ahead[self.used..][..first.len()]);
         self.used += first.len();
-        stream(&mut self.cipher, rest);
+        let (blocks, last) = rest.split_at_mut(rest.len() & !1);
+        stream(&mut self.cipher, blocks);
+        last.iter_mut().for_each(|word| *word = self.bits());
     }
 
     /// A source of its own, with 256 bits of this one as its key: so that threads can draw at once.
@@ -73,10 +77,10 @@ impl Source {
     }
 }
 
-/// The next words of the stream.
-fn stream(cipher: &mut Ctr64LE<Aes256>, words: &mut [u64]) {
-    words.fill(0);
-    cipher.apply_keystream(bytemuck::must_cast_slice_mut(words));
+/// The next words of the stream, an even number of them. (A counter of 64 bits is not used up.)
+fn stream(cipher: &mut Cipher, words: &mut [u64]) {
+    let (blocks, _) = Block::<Cipher>::slice_as_chunks_mut(bytemuck::must_cast_slice_mut(words));
+    cipher.write_keystream_blocks(blocks);
     // The same on every machine.
     words.iter_mut().for_each(|word| *word = u64::from_le(*word));
 }
