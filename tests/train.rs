@@ -328,6 +328,37 @@ fn bad_files_are_refused() {
     }
 }
 
+/// Ten full batches with noise 20 are one Gaussian release with noise 20/√10: what is said of a plan that was fixed in advance, and of no
+/// other; and what the budget covers is said before it is spent.
+#[test]
+fn a_plan_that_was_fixed_in_advance_has_its_own_price() {
+    use paygo::accounting::{convert::gaussian, params};
+    let config = "batches = \"full\"\nlearning_rate = 0.1\nmodel = \"softmax\"\n[data]\nset = \"census\"\ncount = 500\npublic_size = 500\n\
+                  [optimizer]\nkind = \"sgd\"\n[privacy]\nepsilon = 3\ndelta = \"1e-5\"\nclip_norm = 1.0\n\
+                  noise = { uniform = { noise_multiplier = 20.0 } }\n[stop]\nsteps = 10\n";
+    let run = |config: &str, more: &[&str]| {
+        let place = with(config);
+        let output = paygo(&[&["train", "config.toml", "--json"], more].concat(), place.path());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (value["fixed_in_advance"].as_f64(), text(&output.stderr))
+    };
+    let mu = params::Mu::new(10f64.sqrt() / 20.0).expect("a mu");
+    let exact = gaussian::epsilon(mu, params::Delta::new(1e-5).expect("a delta")).get();
+    let (found, said) = run(config, &[]);
+    assert!(found.is_some_and(|found| (found / exact - 1.0).abs() < 1e-6), "{found:?} {exact}");
+    assert!(!said.contains("note:"), "{said}");
+    let target = config.to_owned() + "target = { accuracy = 1.0, noise_std = 500.0, period = 5 }\n";
+    assert_eq!(run(&target, &[]).0, None, "a test might have ended it");
+    assert_eq!(run(config, &["--seed", "1"]).0, None, "not private");
+    // A budget of μ covers so many steps of noise σ as (μσ)²; the noise for more is larger by the root of how many more.
+    let (_, said) = run(&config.replace("steps = 10", "steps = 1000"), &[]);
+    let numbers: Vec<f64> = said.split([' ', ';']).filter_map(|word| word.parse().ok()).collect();
+    let [covered, asked, noise] = numbers[..] else { panic!("{said}") };
+    let expected = 20.0 * (asked / covered).sqrt();
+    assert!(asked == 1000.0 && (0.99 * expected..1.03 * expected).contains(&noise), "{said} {expected}");
+}
+
 /// A row that is left out would change how many there are, which neighbors have in common.
 #[test]
 fn rows_are_left_out_only_where_their_number_is_private() {

@@ -83,15 +83,21 @@ pub(super) struct Checked {
     pub(super) allowance: Option<Allowance>,
 }
 
+/// Epochs of different noise that are looked ahead.
+const LONGEST: u64 = 1000;
+
 impl Checked {
-    /// How many rounds the budget covers, of those that are wanted, where noise follows a schedule.
+    /// How many rounds the budget covers, of those that are wanted, where noise follows a schedule; all, where that would take long to
+    /// find out.
     fn covered(&self, sampler: &Sampler, wanted: u64) -> anyhow::Result<u64> {
         let mut filter = self.filter.clone();
         let is_uniform = matches!(self.policy, Policy::Schedule(Schedule::Uniform { .. }));
         let at_once = if is_uniform { wanted } else { sampler.rounds_per_epoch() };
         let mut covered = 0;
-        for epoch in 0.. {
-            let Some(noise) = self.policy.noise_multiplier(epoch).filter(|_| covered < wanted) else { break };
+        for epoch in 0..LONGEST {
+            let Some(noise) = self.policy.noise_multiplier(epoch).filter(|_| covered < wanted) else {
+                return Ok(covered);
+            };
             let cost = sampler.round(noise)?.cost().clone();
             let more = at_once.min(wanted - covered);
             let room = filter.room_for(&filter.price(&cost)?, more);
@@ -100,10 +106,10 @@ impl Checked {
             }
             covered += room;
             if room < more {
-                break;
+                return Ok(covered);
             }
         }
-        Ok(covered)
+        Ok(wanted)
     }
 }
 

@@ -594,23 +594,19 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         })
     }
 
-    /// Everything that was charged, as one plan; none where nothing was. Its price is that of the run where all of it was fixed in
-    /// advance: noise, batches, and the number of rounds.
+    /// Everything that was charged, each kind as often as it was. Where all of it was fixed in advance (noise, batches, and the number of
+    /// rounds) the price of all together is that of the run.
     ///
     /// # Errors
     /// [`TrainError`] when an entry has no price.
-    pub fn charged(&self) -> Result<Option<Cost>, TrainError> {
-        let mut total: Option<Cost> = None;
+    pub fn charged(&self) -> Result<Vec<Cost>, TrainError> {
+        let mut all = Vec::with_capacity(self.history.len());
         for &(entry, count) in &self.history {
             if let Some(cost) = self.cost_of(entry)? {
-                let cost = cost.repeat(count).map_err(BatchingError::Cost)?;
-                total = Some(match total {
-                    Some(total) => total.and(&cost).map_err(BatchingError::Cost)?,
-                    None => cost,
-                });
+                all.push(cost.repeat(count).map_err(BatchingError::Cost)?);
             }
         }
-        Ok(total)
+        Ok(all)
     }
 
     fn charge_again(&mut self, entry: Entry, count: u64) -> Result<(), TrainError> {
