@@ -151,12 +151,14 @@ impl Config {
         let by_epochs = self.stop.epochs.map(|epochs| epochs.saturating_mul(sampler.rounds_per_epoch()));
         let by_steps = self.stop.steps.map(|steps| steps.div_ceil(each));
         let Some(wanted) = by_epochs.into_iter().chain(by_steps).min() else { return Ok(None) };
+        // Components and counts are charged too, and not looked at here.
+        let is_all = self.data.principal_components.is_none() && self.stop.target.is_none();
+        let [at_most, about] = if is_all { ["", ""] } else { ["at most ", "about "] };
         Ok(privacy.shortfall(sampler, network, wanted)?.map(|(covered, enough)| {
-            let steps = |rounds: u64| rounds.saturating_mul(each);
-            let text =
-                format!("the budget covers {} of the {} steps that are asked for", steps(covered), steps(wanted));
+            let [covered, asked] = [covered, wanted].map(|rounds| rounds.saturating_mul(each));
+            let text = format!("the budget covers {at_most}{covered} of the {asked} steps that are asked for");
             match enough {
-                Some(noise) => format!("{text}; with noise_multiplier = {noise} it would cover all of them"),
+                Some(noise) => format!("{text}; with noise_multiplier = {about}{noise} it would cover all of them"),
                 None => text,
             }
         }))
