@@ -305,6 +305,17 @@ fn bad_files_are_refused() {
         ("epochs = 20\n", "epochs = 20\ntarget = { accuracy = 2.0, noise_std = 10.0, period = 1 }\n", "accuracy"),
         ("epochs = 20\n", "epochs = 20\ntarget = { accuracy = 0.9, noise_std = -1.0, period = 1 }\n", "noise_std = -1"),
         ("epochs = 20\n", "epochs = 0\n", "stop.epochs = 0; expected at least 1"),
+        (
+            "epochs = 20\n",
+            "epochs = 20\ntarget = { accuracy = 0.9, noise_std = 1e300, period = 1 }\n",
+            "noise_std <= 1e30",
+        ),
+        (
+            "perceptron = { hidden = [100], activation = \"tanh\" }",
+            "layers = [{ convolution = { channels = 1, size = 3000, padding = 2999 } }]",
+            "the convolution does not fit",
+        ),
+        ("epsilon = 3", "epsilon = \"1e400\"", "privacy.epsilon = 1e400"),
         ("public_size = 10000", "public_size = 6000", "public_size = 6000"),
         ("{ poisson = { sampling_probability = 0.03 } }", "256", "hint: batches = \"full\""),
         ("{ exponential = { noise_multiplier = 1.77, rate = 0.02 } }", "1.5", "hint: noise = { uniform"),
@@ -357,6 +368,42 @@ fn a_plan_that_was_fixed_in_advance_has_its_own_price() {
     let [covered, asked, noise] = numbers[..] else { panic!("{said}") };
     let expected = 20.0 * (asked / covered).sqrt();
     assert!(asked == 1000.0 && (0.99 * expected..1.03 * expected).contains(&noise), "{said} {expected}");
+}
+
+/// A model to start from is read once; a run that diverged is reported like any other; and a folder's name may not be text.
+#[test]
+fn odd_runs_end_like_others() {
+    let short = demo().replace("\nepochs = 20", "\nepochs = 2");
+    let place = with(&short);
+    assert!(paygo(&["train", "config.toml", "--out", "first"], place.path()).status.success());
+    std::fs::copy(place.path().join("first/model.safetensors"), place.path().join("old.safetensors")).expect("copied");
+    std::fs::write(place.path().join("config.toml"), format!("start_from = \"old.safetensors\"\n{short}"))
+        .expect("written");
+    assert!(paygo(&["train", "config.toml", "--out", "second"], place.path()).status.success());
+    std::fs::remove_file(place.path().join("old.safetensors")).expect("removed");
+    let output = paygo(&["train", "--resume", "second"], place.path());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    // Large steps.
+    let rate = "learning_rate = { linear = { first = 1.0, last = 0.2, epochs = 20 } }";
+    assert!(short.contains(rate));
+    std::fs::write(place.path().join("config.toml"), short.replace(rate, "learning_rate = 1e29")).expect("written");
+    let output = paygo(&["train", "config.toml", "--out", "third"], place.path());
+    assert!(
+        output.status.success() && text(&output.stdout).contains("promise: (3, 1e-5)-DP"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert!(place.path().join("third/report.html").exists());
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt as _;
+        let odd = place.path().join(std::ffi::OsStr::from_bytes(b"a\xffb"));
+        std::fs::create_dir(&odd).expect("a folder");
+        std::fs::write(odd.join("config.toml"), &short).expect("written");
+        let output = paygo(&["train", "config.toml"], &odd);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains("is not UTF-8"), "{}", text(&output.stderr));
+    }
 }
 
 /// A row that is left out would change how many there are, which neighbors have in common.

@@ -188,7 +188,7 @@ impl Privacy {
         );
         let budget = Budget::from_decimal(&text(&self.epsilon), &text(&self.delta))?;
         anyhow::ensure!(
-            budget.epsilon().get().is_finite(),
+            self.epsilon.up("epsilon")?.is_finite(),
             "privacy.epsilon = {}; expected less than 1e308",
             text(&self.epsilon)
         );
