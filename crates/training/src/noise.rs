@@ -2,8 +2,8 @@
 //!
 //! # What is drawn
 //! Box and Muller's transform in double precision of random bits: 32 for the radius (and 64 more where it is above four deviations or
-//! below 0.02), 32 for the angle. Values reach 11.5 standard deviations. So pairs of numbers lie on 2³² rings and as many rays: finer
-//! than a hundred-millionth of the noise near the middle, a six-millionth at four deviations.
+//! below 0.02), 32 for the angle. Values reach 11.5 standard deviations. So pairs of numbers lie on 2³² rings and as many rays: about
+//! a hundred-millionth of the noise apart near the middle, a six-millionth at four deviations.
 //!
 //! # What is released
 //! A sum plus noise, rounded to a public grid of about a thousandth of the noise: rounding is post-processing, and it costs a

@@ -445,6 +445,8 @@ fn a_resumed_run_has_charged_everything_and_what_was_lost() {
     let fresh = Arc::new(Mutex::new(*zcdp("100")));
     let mut third = setting().run(Box::new(Arc::clone(&fresh)), Box::new(())).expect("a run");
     third.resume(state.clone(), &[]).expect("resumed");
+    // Whoever lost rounds may have chosen when.
+    assert!(first.is_as_planned() && third.is_as_planned() && !second.is_as_planned());
     let without = fresh.lock().expect("a gate").filter().meters()[0].spent;
     assert_eq!(spent.minus(without), Amount::ONE);
     let (a, b) = (first.epsilon().expect("read").get(), third.epsilon().expect("read").get());
@@ -456,6 +458,27 @@ fn a_resumed_run_has_charged_everything_and_what_was_lost() {
     let other = perceptron(31, 9, 2);
     let mut foreign = Setting { model: &other, ..setting() }.run(zcdp("100"), Box::new(())).expect("a run");
     assert!(matches!(foreign.resume(state, &[]), Err(TrainError::Foreign(_))));
+}
+
+/// A round that the last step ends in is part of the plan; one that somebody broke off is paid for twice, and is not.
+#[test]
+fn a_plan_is_one_only_where_nobody_broke_off() {
+    let (model, examples) = (perceptron(31, 4, 2), generate::census(500, 1));
+    let setting = || Setting {
+        batching: Batching::BallsAndBins { batches: 10 },
+        stop: Stop { steps: Some(25), ..Stop::default() },
+        ..Setting::new(&model, &examples)
+    };
+    let mut whole = setting().run(zcdp("100"), Box::new(())).expect("a run");
+    assert_eq!(to_the_end(&mut whole), Ending::Done);
+    assert!(whole.is_as_planned() && whole.position().steps == 25);
+    let mut broken = setting().run(zcdp("100"), Box::new(())).expect("a run");
+    let ending = broken.advance(&mut |_| ControlFlow::Break(())).expect("a round");
+    assert_eq!(ending, Some(Ending::Interrupted));
+    let mut resumed = setting().run(zcdp("100"), Box::new(())).expect("a run");
+    resumed.resume(broken.state(), &[]).expect("resumed");
+    assert_eq!(to_the_end(&mut resumed), Ending::Done);
+    assert!(!resumed.is_as_planned());
 }
 
 /// Accounts are by position: other examples, or these in another order, do not take them over.

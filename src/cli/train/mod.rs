@@ -443,7 +443,8 @@ fn finish(
 
 /// What the run costs where nothing about it was decided on the way: its ε and the method behind it, if that is less than the promise.
 ///
-/// A run that was interrupted, or ended by a test, might have gone on: then it is not known that nobody looked.
+/// A run that was interrupted, or ended by a test, might have gone on; and one that paid for rounds it lost might have lost fewer: then it
+/// is not known that nobody looked.
 fn fixed_in_advance(
     job: &Job,
     training: &Run<'_, Network>,
@@ -457,7 +458,7 @@ fn fixed_in_advance(
         Ending::Done | Ending::Refused(_) | Ending::ScheduleEnded => {}
         Ending::Target { .. } | Ending::Interrupted => return Ok(None),
     }
-    if job.config.stop().target.is_some() {
+    if job.config.stop().target.is_some() || !training.is_as_planned() {
         return Ok(None);
     }
     let charged = training.charged()?;

@@ -594,8 +594,22 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         })
     }
 
+    /// Whether every round that was charged was drawn to its end, but for one that the last step of all ended in. If not, a crash or an
+    /// interrupt made the run pay for more, and when that happened may have been chosen by looking: then nothing was fixed in advance.
+    #[must_use]
+    pub fn is_as_planned(&self) -> bool {
+        let round = |&(entry, count): &(Entry, u64)| match entry {
+            Entry::Round { .. } => count,
+            Entry::Count { .. } | Entry::Allowance | Entry::Components { .. } => 0,
+        };
+        let charged: u64 = self.history.iter().map(round).sum();
+        let Position { epoch, rounds, steps } = self.position;
+        let cut = self.plan.stop.steps == Some(steps) && !steps.is_multiple_of(self.plan.sampler.steps_per_round());
+        charged == epoch * self.plan.sampler.rounds_per_epoch() + rounds + u64::from(cut)
+    }
+
     /// Everything that was charged, each kind as often as it was. Where all of it was fixed in advance (noise, batches, and the number of
-    /// rounds) the price of all together is that of the run.
+    /// rounds; see [`Run::is_as_planned`]) the price of all together is that of the run.
     ///
     /// # Errors
     /// [`TrainError`] when an entry has no price.
