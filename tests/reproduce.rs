@@ -97,7 +97,9 @@ fn experiments_are_trained_again() {
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("--only mnist:3; expected one of cancer, mnist"), "{error}");
     let Some(folder) = std::env::var_os("PAYGO_DATA") else {
-        eprintln!("skipped: PAYGO_DATA is not set, so nothing is trained");
+        // Not by a macro, whose text is kept from whoever looks.
+        let text = b"skipped: PAYGO_DATA is not set, so nothing is trained\n";
+        std::io::Write::write_all(&mut std::io::stderr(), text).expect("standard error");
         return;
     };
     let folder = folder.to_str().expect("a path");
