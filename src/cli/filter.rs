@@ -2,17 +2,13 @@
 
 use super::arguments::Decimal;
 use super::output::{json_amount, shown_amount};
-use super::stream::{Answer, OrderArguments, Responder, limit, only_with, serve};
+use super::stream::{Answer, OrderArguments, Responder, serve};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use paygo_accounting::charge::{Charge, Unpriced};
-use paygo_accounting::convert::Conversion;
 use paygo_accounting::cost::Cost;
-use paygo_accounting::filter::{
-    AnyRule, Approximate, Budget, Decision, Filter, FixedOrder, Gdp, Meter, Mixture, Pure, Rule, Union, Zcdp,
-};
-use paygo_accounting::prior::Prior;
-use paygo_accounting::wire::Number;
+use paygo_accounting::filter::{AnyRule, Decision, Filter, Meter, Rule};
+use paygo_accounting::wire::{FilterError, FilterKind, FilterWords, Number, Plan};
 use paygo_numeric::Amount;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -62,17 +58,25 @@ enum Kind {
     Approximate,
 }
 
+impl From<Kind> for FilterKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::FixedOrder => Self::FixedOrder,
+            Kind::Union => Self::Union,
+            Kind::Mixture => Self::Mixture,
+            Kind::Zcdp => Self::Zcdp,
+            Kind::Gdp => Self::Gdp,
+            Kind::Pure => Self::Pure,
+            Kind::Approximate => Self::Approximate,
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let plan = arguments.orders.plan()?;
     let neighbors = arguments.orders.neighbors(plan.as_ref());
-    // δ may be the plan's.
-    let planned = plan.as_ref().and_then(|(plan, _)| plan.delta.as_ref()).map(|delta| match delta {
-        Number::Integer(n) => n.to_string(),
-        Number::Float(x) => x.to_string(),
-        Number::Decimal(text) => text.clone(),
-    });
-    let delta = arguments.delta.as_ref().map(|delta| delta.as_str().to_owned()).or(planned);
-    let rule = rule(arguments, plan.as_ref().map(|(_, cost)| cost), delta.as_deref())?;
+    let words = words(arguments, plan.as_ref().map(|(plan, _)| plan.clone()));
+    let rule = words.rule().map_err(complaint)?;
     let who = format!("one {} under {neighbors} neighbors", arguments.orders.privacy_unit(plan.as_ref()));
     let mut filter = Filter::new(rule, neighbors);
     let counts = serve(&mut filter, neighbors)?;
@@ -81,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for meter in filter.meters() {
         eprintln!("spent {} {} of {}", meter.name, shown_amount(meter.spent, true), shown_amount(meter.budget, false));
     }
-    eprintln!("{}", promise(arguments, &filter, &who, delta.as_deref())?);
+    eprintln!("{}", promise(arguments, &filter, &who, words.delta().as_deref())?);
     Ok(counts.exit_code())
 }
 
@@ -106,62 +110,41 @@ fn promise(arguments: &Arguments, filter: &Filter<AnyRule>, who: &str, delta: Op
     })
 }
 
-fn rule(arguments: &Arguments, plan: Option<&Cost>, delta: Option<&str>) -> anyhow::Result<AnyRule> {
-    let kind = arguments.kind;
-    let only = |given: bool, name: &str, kinds: &[Kind]| only_with(given, name, kind, kinds);
-    only(arguments.rho.is_some(), "rho", &[Kind::Zcdp])?;
-    only(arguments.mu.is_some(), "mu", &[Kind::Gdp])?;
-    only(arguments.orders.order.is_some(), "order", &[Kind::FixedOrder])?;
-    only(plan.is_some(), "plan", &[Kind::Mixture, Kind::Union])?;
-    only(arguments.orders.orders()?.is_some(), "orders", &[Kind::Mixture, Kind::Union])?;
-    only(arguments.orders.has_weights(), "weights", &[Kind::Mixture, Kind::Union])?;
-    let with_slack = [Kind::Mixture, Kind::Union, Kind::FixedOrder, Kind::Zcdp, Kind::Approximate];
-    only(arguments.slack.is_some(), "slack", &with_slack)?;
-    let direct = arguments.rho.is_some() || arguments.mu.is_some();
-    anyhow::ensure!(!(direct && arguments.delta.is_some()), "give --rho or --mu, or --epsilon and --delta");
-    let slack = |default: Amount| match &arguments.slack {
-        Some(text) => limit("slack", text),
-        None => Ok(default),
-    };
-    if let Some(rho) = &arguments.rho {
-        anyhow::ensure!(arguments.epsilon.is_none(), "give --rho, or --epsilon and --delta");
-        return Ok(Zcdp::with_limit(limit("rho", rho)?, slack(Amount::ZERO)?)?.into());
+/// The filter in words.
+fn words(arguments: &Arguments, plan: Option<Plan>) -> FilterWords {
+    let number =
+        |decimal: &Option<Decimal>| decimal.as_ref().map(|decimal| Number::Decimal(decimal.as_str().to_owned()));
+    let (orders, weights) = arguments.orders.words();
+    FilterWords {
+        kind: arguments.kind.into(),
+        epsilon: number(&arguments.epsilon),
+        delta: number(&arguments.delta),
+        slack: number(&arguments.slack),
+        rho: number(&arguments.rho),
+        mu: number(&arguments.mu),
+        order: number(&arguments.orders.order),
+        orders,
+        weights,
+        plan,
     }
-    if let Some(mu) = &arguments.mu {
-        anyhow::ensure!(arguments.epsilon.is_none(), "give --mu, or --epsilon and --delta");
-        return Ok(Gdp::with_limit(limit("mu", mu)?.square_down())?.into());
+}
+
+/// The complaint, in the words of the command line.
+fn complaint(error: FilterError) -> anyhow::Error {
+    match error {
+        FilterError::OtherKind { field, allowed } => {
+            anyhow::anyhow!("--{field} does not go with this --kind; expected {allowed}")
+        }
+        FilterError::Missing("epsilon", _) => {
+            anyhow::anyhow!("give --epsilon and --delta\nhint: --epsilon 1 --delta 1e-6")
+        }
+        FilterError::Missing("delta", _) => {
+            anyhow::anyhow!("give --delta\nhint: --delta 1e-6, or --kind pure for pure-DP steps with no delta")
+        }
+        FilterError::Missing(field, _) => anyhow::anyhow!("no {field} suits this target; give --{field}"),
+        FilterError::Twice(_) => anyhow::anyhow!("give --rho or --mu, or --epsilon and --delta"),
+        FilterError::Budget(_) | FilterError::Plan(_) => error.into(),
     }
-    let epsilon = arguments.epsilon.as_ref().context("give --epsilon and --delta\nhint: --epsilon 1 --delta 1e-6")?;
-    let delta = match (delta, kind) {
-        (Some(delta), _) => delta,
-        (None, Kind::Pure) => "0",
-        (None, _) => anyhow::bail!("give --delta\nhint: --delta 1e-6, or --kind pure for pure-DP steps with no delta"),
-    };
-    let budget = Budget::from_decimal(epsilon.as_str(), delta)?;
-    let half = Amount::from_decimal_down(delta).unwrap_or(Amount::ZERO).shared_by(2);
-    let budget = budget.with_slack(slack(if kind == Kind::Approximate { half } else { Amount::ZERO })?)?;
-    let prior = || arguments.orders.prior(Prior::for_budget(budget.epsilon(), budget.loss_delta()));
-    Ok(match kind {
-        Kind::Mixture => match plan {
-            Some(plan) => Mixture::for_plan(budget, plan)?.into(),
-            None => Mixture::over(budget, prior()?)?.into(),
-        },
-        Kind::Union => {
-            let prior = match plan {
-                Some(plan) => Prior::for_plan(plan, budget.loss_delta()),
-                None => prior()?,
-            };
-            Union::over(budget, prior, Conversion::Exact)?.into()
-        }
-        Kind::FixedOrder => {
-            let order = arguments.orders.order_for(budget.epsilon(), budget.loss_delta())?;
-            FixedOrder::new(order, budget)?.into()
-        }
-        Kind::Zcdp => Zcdp::new(budget)?.into(),
-        Kind::Gdp => Gdp::new(budget)?.into(),
-        Kind::Pure => Pure::new(budget)?.into(),
-        Kind::Approximate => Approximate::new(budget)?.into(),
-    })
 }
 
 /// Meters as an object of numbers.

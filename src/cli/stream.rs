@@ -4,12 +4,13 @@ use super::arguments::Decimal;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use paygo_accounting::charge::{Charge, Unpriced};
+use paygo_accounting::convert::zcdp;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::curve::Orders;
 use paygo_accounting::mechanism::Mechanism;
 use paygo_accounting::params::{Delta, Epsilon, Neighbors, Order};
 use paygo_accounting::prior::Prior;
-use paygo_accounting::wire::{self, Plan};
+use paygo_accounting::wire::{self, Number, Plan, WeightWord, Weights};
 use paygo_numeric::Amount;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -253,6 +254,17 @@ impl OrderArguments {
         self.weights.is_some()
     }
 
+    /// Orders and weights as they are asked for.
+    pub(crate) fn words(&self) -> (Option<Vec<Number>>, Option<Weights>) {
+        let number = |text: &str| Number::Decimal(text.to_owned());
+        let orders = self.orders.as_ref().map(|orders| orders.iter().map(|order| number(order.as_str())).collect());
+        let weights = self.weights.as_ref().map(|weights| match weights.as_slice() {
+            [word] if word == "uniform" => Weights::Word(WeightWord::Uniform),
+            each => Weights::Each(each.iter().map(|weight| number(weight)).collect()),
+        });
+        (orders, weights)
+    }
+
     /// The orders asked for.
     pub(crate) fn orders(&self) -> anyhow::Result<Option<Orders>> {
         let Some(orders) = &self.orders else { return Ok(None) };
@@ -281,13 +293,10 @@ impl OrderArguments {
 
     /// The order asked for, or the one at which Gaussian noise is converted best at a target.
     pub(crate) fn order_for(&self, epsilon: Epsilon, delta: Delta) -> anyhow::Result<Order> {
-        use paygo_accounting::convert::{Conversion, zcdp};
         if let Some(order) = &self.order {
             return order.typed_as(Order::new);
         }
-        let rho = zcdp::budget(Conversion::Classic, epsilon, delta);
-        let order = zcdp::epsilon(Conversion::Classic, rho, delta).1;
-        order.context("no order suits this target; give --order")
+        zcdp::order_for_budget(epsilon, delta).context("no order suits this target; give --order")
     }
 }
 

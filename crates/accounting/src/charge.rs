@@ -202,6 +202,12 @@ impl Charge {
         self.slack
     }
 
+    /// The amounts as sums, to be stored.
+    #[must_use]
+    pub fn to_sums(&self) -> Sums {
+        Sums { lanes: self.lanes.clone(), slack: self.slack }
+    }
+
     /// What is charged for.
     #[must_use]
     pub const fn cost(&self) -> &Arc<Cost> {
@@ -243,6 +249,15 @@ impl Sums {
             lanes: lanes.map(|(sum, amount)| sum.plus(amount.times(count))).collect(),
             slack: self.slack.plus(charge.slack.times(count)),
         }
+    }
+
+    /// These and those; infinite when their numbers differ, since they are in different currencies then.
+    pub(crate) fn with(&self, other: &Self) -> Self {
+        if self.lanes.len() != other.lanes.len() {
+            return Self { lanes: vec![Amount::INFINITE; self.lanes.len()], slack: Amount::INFINITE };
+        }
+        let lanes = self.lanes.iter().zip(&other.lanes).map(|(sum, amount)| sum.plus(*amount)).collect();
+        Self { lanes, slack: self.slack.plus(other.slack) }
     }
 
     /// Adds a charge.

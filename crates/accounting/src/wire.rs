@@ -6,6 +6,10 @@
 //! A number is a double as every language reads it. Written as a decimal *string* it is exact, and is rounded to the
 //! side on which the cost is not smaller.
 
+mod filter;
+
+pub use filter::{FilterError, FilterKind, FilterWords, WeightWord, Weights};
+
 use crate::cost::{Cost, CostError};
 use crate::curve::{Orders, RenyiCurve};
 use crate::mechanism::{
@@ -16,7 +20,8 @@ use crate::params::{
     BatchFraction, Count, Delta, Epsilon, Mu, Neighbors as Relation, NoiseMultiplier, OutOfDomain, Rho,
     SamplingProbability, Scale,
 };
-use paygo_numeric::decimal::{parse_down, parse_up};
+use paygo_numeric::Amount;
+use paygo_numeric::decimal::{parse_down, parse_nearest, parse_up};
 use paygo_numeric::rounding::div_down;
 use serde::{Deserialize, Serialize};
 
@@ -84,12 +89,34 @@ impl Number {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an integer in range")]
             return Count::new(value as u64);
         }
-        let given = match self {
+        Err(OutOfDomain::new(field, self.text(), "an integer, 1 <= count <= 2^53"))
+    }
+
+    /// As it is written.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
             Self::Integer(n) => n.to_string(),
             Self::Float(x) => x.to_string(),
             Self::Decimal(text) => text.clone(),
-        };
-        Err(OutOfDomain::new(field, given, "an integer, 1 <= count <= 2^53"))
+        }
+    }
+
+    /// The nearest double: for what is a choice, not a bound.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when the text is not a decimal number.
+    pub fn nearest(&self, field: &'static str) -> Result<f64, OutOfDomain> {
+        self.read(field, parse_nearest)
+    }
+
+    /// The value as a limit: the decimal number as it is written, rounded down to 18 places.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when it is not a number, or negative.
+    pub fn amount_down(&self, field: &'static str) -> Result<Amount, OutOfDomain> {
+        let text = self.text();
+        Amount::from_decimal_down(&text).ok_or_else(|| OutOfDomain::new(field, text, "a number that is not negative"))
     }
 }
 

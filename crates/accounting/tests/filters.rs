@@ -394,3 +394,26 @@ proptest! {
         prop_assert!(room == 0 || f.admit(&charge).is_admitted());
     }
 }
+
+#[test]
+fn what_is_replayed_counts() {
+    let mut filter = filter(Mixture::new(budget("1", "1e-6")));
+    let charge = filter.price(&gaussian_noise(20.0)).expect("a price");
+    let mut asked = filter.clone();
+    let most = filter.room_for(&charge, 1 << 20);
+    for _ in 0..most {
+        filter.replay(&charge.to_sums());
+    }
+    assert!(filter.is_within_budget() && filter.refuses(&charge).is_some());
+    while asked.admit(&charge).is_admitted() {}
+    assert_eq!(asked, filter, "a log replayed is the filter that wrote it");
+    // One too many was stored: nothing more fits, and it says so.
+    filter.replay(&charge.to_sums());
+    assert!(!filter.is_within_budget());
+    // Sums of another currency: doubt costs.
+    let other = Filter::new(Zcdp::with_limit(Amount::ONE, Amount::ZERO).expect("a rule"), Neighbors::AddRemove);
+    let foreign = other.price(&gaussian_noise(20.0)).expect("a price").to_sums();
+    let mut empty = Filter::new(filter.rule().clone(), Neighbors::AddRemove);
+    empty.replay(&foreign);
+    assert!(!empty.is_within_budget());
+}

@@ -138,3 +138,47 @@ fn plans_have_defaults_and_say_what_is_missing() {
     assert!(serde_json::from_str::<Plan>(r#"{"releases":[],"extra":1}"#).is_err());
     assert!(serde_json::from_str::<Plan>(r#"{"neighbors":"adjacent","releases":[]}"#).is_err());
 }
+
+#[test]
+fn filters_in_words() {
+    use paygo_accounting::filter::{AnyRule, Budget, Mixture, Rule, Zcdp};
+    use paygo_accounting::wire::FilterWords;
+    use paygo_numeric::Amount;
+    let rule = |text: &str| serde_json::from_str::<FilterWords>(text).expect("words").rule();
+    let mixture = Mixture::new(Budget::from_decimal("1", "1e-6").expect("a budget")).expect("a rule");
+    // A JSON number is the decimal number that was written, as text is.
+    for words in [r#"{"epsilon": 1, "delta": 1e-6}"#, r#"{"kind": "mixture", "epsilon": "1", "delta": "0.000001"}"#] {
+        assert_eq!(rule(words), Ok(AnyRule::from(mixture.clone())), "{words}");
+    }
+    let zcdp = Zcdp::with_limit(Amount::from_decimal_down("0.1").expect("an amount"), Amount::ZERO).expect("a rule");
+    assert_eq!(rule(r#"{"kind": "zcdp", "rho": 0.1}"#), Ok(zcdp.into()));
+    for (words, word) in [
+        (r#"{"kind": "gdp", "mu": 1}"#, "gdp"),
+        (r#"{"kind": "pure", "epsilon": 1}"#, "pure"),
+        (r#"{"kind": "approximate", "epsilon": 1, "delta": 1e-6}"#, "approximate"),
+        (r#"{"kind": "fixed-order", "epsilon": 1, "delta": 1e-6}"#, "fixed-order"),
+        (r#"{"kind": "union", "epsilon": 1, "delta": 1e-6, "orders": [20, 40, "inf"]}"#, "union"),
+        (r#"{"epsilon": 1, "delta": 1e-6, "orders": [20, 40], "weights": ["0.5", "0.5"], "slack": 1e-7}"#, "mixture"),
+        (
+            r#"{"epsilon": 3, "plan": {"delta": 1e-5, "releases": [{"mechanism": {"gaussian": {"noise_multiplier": 2}}}]}}"#,
+            "mixture",
+        ),
+    ] {
+        assert_eq!(rule(words).map(|rule| rule.word()), Ok(word), "{words}");
+    }
+    for (words, complaint) in [
+        (r"{}", "epsilon is missing"),
+        (r#"{"epsilon": 1}"#, "delta is missing"),
+        (r#"{"epsilon": -1, "delta": 1e-6}"#, "epsilon = -1"),
+        (r#"{"epsilon": "x", "delta": 1e-6}"#, "epsilon = x"),
+        (r#"{"epsilon": 1, "delta": 1}"#, "delta = 1"),
+        (r#"{"epsilon": 1, "delta": 1e-6, "rho": 1}"#, "rho does not go with this kind; expected kind zcdp"),
+        (r#"{"kind": "zcdp", "rho": 1, "epsilon": 1}"#, "give rho or mu, or epsilon and delta"),
+        (r#"{"kind": "gdp", "mu": 1, "slack": 0.1}"#, "slack does not go with"),
+        (r#"{"epsilon": 1, "delta": 1e-6, "slack": 1}"#, "slack = 1"),
+        (r#"{"epsilon": 1, "delta": 1e-6, "weights": [1]}"#, "number of weights"),
+    ] {
+        let said = rule(words).expect_err(words).to_string();
+        assert!(said.contains(complaint), "{words}: {said}");
+    }
+}

@@ -140,3 +140,8 @@ fn best_order(guess: Order, mut objective: impl FnMut(f64) -> f64) -> Order {
     let (best, _) = minimize(center - 4.0, center + 4.0, 1e-8, &mut objective);
     order_at(best)
 }
+/// The order at which Gaussian noise that uses (ε, δ) up is converted best: a choice, not a bound.
+#[must_use]
+pub fn order_for_budget(target: Epsilon, delta: Delta) -> Option<Order> {
+    epsilon(Conversion::Classic, budget(Conversion::Classic, target, delta), delta).1
+}

@@ -69,6 +69,28 @@ pub trait Rule: Clone + PartialEq + std::fmt::Debug + Send + Sync {
     fn promise(&self, delta: Delta) -> Epsilon;
 }
 
+/// One rule for many filters.
+impl<R: Rule> Rule for Arc<R> {
+    fn word(&self) -> &'static str {
+        (**self).word()
+    }
+    fn currency(&self) -> &Arc<Currency> {
+        (**self).currency()
+    }
+    fn slack(&self) -> Amount {
+        (**self).slack()
+    }
+    fn allows(&self, lanes: &[Amount]) -> bool {
+        (**self).allows(lanes)
+    }
+    fn meters(&self, lanes: &[Amount]) -> Vec<Meter> {
+        (**self).meters(lanes)
+    }
+    fn promise(&self, delta: Delta) -> Epsilon {
+        (**self).promise(delta)
+    }
+}
+
 /// One number that is being spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meter {
@@ -168,17 +190,35 @@ impl<R: Rule> Filter<R> {
 
     /// Admits a charge if the budget allows it, and then counts it as spent.
     pub fn admit(&mut self, charge: &Charge) -> Decision {
-        if !charge.fits(self.rule.currency(), self.neighbors) {
-            return Decision::Refused(self.refusal(Reason::OtherCurrency, charge));
-        }
-        let next = self.sums.plus(charge, 1);
-        match self.objection(&next) {
+        match self.refuses(charge) {
             None => {
-                self.sums = next;
+                self.sums.add(charge);
                 Decision::Admitted(Permit { cost: Arc::clone(charge.cost()) })
             }
-            Some(reason) => Decision::Refused(self.refusal(reason, charge)),
+            Some(refusal) => Decision::Refused(refusal),
         }
+    }
+
+    /// Why a charge would be refused now; `None` when it would be admitted. Changes nothing.
+    #[must_use]
+    pub fn refuses(&self, charge: &Charge) -> Option<Refusal> {
+        let reason = if charge.fits(self.rule.currency(), self.neighbors) {
+            self.objection(&self.sums.plus(charge, 1))?
+        } else {
+            Reason::OtherCurrency
+        };
+        Some(self.refusal(reason, charge))
+    }
+
+    /// Counts what was admitted before and stored: how a log is replayed. Refuses nothing and permits nothing.
+    pub fn replay(&mut self, stored: &Sums) {
+        self.sums = self.sums.with(stored);
+    }
+
+    /// Whether what was counted is within the budget: always, unless sums were stored that are not.
+    #[must_use]
+    pub fn is_within_budget(&self) -> bool {
+        self.objection(&self.sums).is_none()
     }
 
     /// [`Filter::price`] and [`Filter::admit`] in one.
