@@ -1,13 +1,15 @@
 //! `paygo filter`: mechanisms in, decisions out.
 
 use super::arguments::Decimal;
+use super::ledger::PlaceArguments;
 use super::output::{json_amount, shown_amount};
-use super::stream::{Answer, OrderArguments, Responder, serve};
+use super::stream::{Answer, OrderArguments, Request, Responder, serve};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use paygo_accounting::charge::{Charge, Unpriced};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{AnyRule, Decision, Filter, Meter, Rule};
+use paygo_accounting::params::Neighbors;
 use paygo_accounting::wire::{FilterError, FilterKind, FilterWords, Number, Plan};
 use paygo_numeric::Amount;
 use serde_json::{Map, Value, json};
@@ -15,9 +17,18 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(
-    after_help = "Reads one request a line: {\"id\": \"q1\", \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}\nand answers one line each. Amounts as decimal strings (\"0.1\") are exact. An id seen before is answered as before and\nnot charged again. Every run starts with the whole budget: nothing is kept between runs.\nExit 0: all admitted, 1: something was refused, 2: a line was wrong.\n\nExamples:\n  echo '{\"id\": \"q1\", \"mechanism\": {\"laplace\": {\"scale\": 10}}}' | paygo filter --epsilon 3 --delta 1e-5\n  paygo filter --kind gdp --epsilon 1 --delta 1e-6 < requests.jsonl\n  paygo filter --plan examples/dp-sgd.toml --epsilon 3 --delta 1e-5 < requests.jsonl\ndocs/filters.md says which kind to use and what it promises."
+    after_help = "Reads one request a line: {\"id\": \"q1\", \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}\nand answers one line each. Amounts as decimal strings (\"0.1\") are exact. An id seen before is answered as before and\nnot charged again. Every run starts with the whole budget, unless --ledger keeps it for good and for all.\nExit 0: all admitted, 1: something was refused, 2: a line was wrong.\n\nExamples:\n  echo '{\"id\": \"q1\", \"mechanism\": {\"laplace\": {\"scale\": 10}}}' | paygo filter --epsilon 3 --delta 1e-5\n  paygo filter --kind gdp --epsilon 1 --delta 1e-6 < requests.jsonl\n  paygo filter --plan examples/dp-sgd.toml --epsilon 3 --delta 1e-5 < requests.jsonl\n  paygo filter --ledger our.ledger --dataset sales < requests.jsonl\ndocs/filters.md says which kind to use and what it promises."
 )]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    filter: FilterArguments,
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+/// A filter on the command line.
+#[derive(Args)]
+pub(crate) struct FilterArguments {
     /// Which rule decides
     #[arg(long, value_enum, default_value_t = Kind::Mixture)]
     kind: Kind,
@@ -72,12 +83,39 @@ impl From<Kind> for FilterKind {
     }
 }
 
+/// A filter as it is asked for, and under whose neighbors it protects whom.
+pub(crate) struct AskedFilter {
+    pub(crate) words: FilterWords,
+    pub(crate) neighbors: Neighbors,
+    pub(crate) privacy_unit: String,
+}
+
+impl FilterArguments {
+    pub(crate) fn asked(&self) -> anyhow::Result<AskedFilter> {
+        let plan = self.orders.plan()?;
+        let (neighbors, privacy_unit) = (self.orders.neighbors(plan.as_ref()), self.orders.privacy_unit(plan.as_ref()));
+        Ok(AskedFilter { words: self.words(plan.map(|(plan, _)| plan)), neighbors, privacy_unit })
+    }
+
+    /// Whether nothing was said about a filter.
+    fn is_silent(&self) -> bool {
+        let numbers = [&self.epsilon, &self.delta, &self.slack, &self.rho, &self.mu];
+        numbers.iter().all(|number| number.is_none()) && self.kind == Kind::Mixture && self.orders.is_silent()
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let plan = arguments.orders.plan()?;
-    let neighbors = arguments.orders.neighbors(plan.as_ref());
-    let words = words(arguments, plan.as_ref().map(|(plan, _)| plan.clone()));
-    let rule = words.rule().map_err(complaint)?;
-    let who = format!("one {} under {neighbors} neighbors", arguments.orders.privacy_unit(plan.as_ref()));
+    if let Some(place) = arguments.place.place()? {
+        anyhow::ensure!(
+            arguments.filter.is_silent(),
+            "with --ledger the dataset's own filter decides; leave everything about a filter out"
+        );
+        return super::ledger::filter(&place);
+    }
+    let asked = arguments.filter.asked()?;
+    let rule = asked.words.rule().map_err(complaint)?;
+    let neighbors = asked.neighbors;
+    let who = format!("one {} under {neighbors} neighbors", asked.privacy_unit);
     let mut filter = Filter::new(rule, neighbors);
     let counts = serve(&mut filter, neighbors)?;
     let admitted = counts.answered - counts.refused;
@@ -85,12 +123,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for meter in filter.meters() {
         eprintln!("spent {} {} of {}", meter.name, shown_amount(meter.spent, true), shown_amount(meter.budget, false));
     }
-    eprintln!("{}", promise(arguments, &filter, &who, words.delta().as_deref())?);
+    eprintln!("{}", promise(&arguments.filter, &filter, &who, asked.words.delta().as_deref())?);
     Ok(counts.exit_code())
 }
 
 /// What the filter promises, whatever is requested.
-fn promise(arguments: &Arguments, filter: &Filter<AnyRule>, who: &str, delta: Option<&str>) -> anyhow::Result<String> {
+fn promise(
+    arguments: &FilterArguments,
+    filter: &Filter<AnyRule>,
+    who: &str,
+    delta: Option<&str>,
+) -> anyhow::Result<String> {
     let kind = filter.rule().word();
     Ok(match (&arguments.rho, &arguments.mu, delta) {
         (Some(rho), _, _) if filter.rule().slack() > Amount::ZERO => {
@@ -110,27 +153,28 @@ fn promise(arguments: &Arguments, filter: &Filter<AnyRule>, who: &str, delta: Op
     })
 }
 
-/// The filter in words.
-fn words(arguments: &Arguments, plan: Option<Plan>) -> FilterWords {
-    let number =
-        |decimal: &Option<Decimal>| decimal.as_ref().map(|decimal| Number::Decimal(decimal.as_str().to_owned()));
-    let (orders, weights) = arguments.orders.words();
-    FilterWords {
-        kind: arguments.kind.into(),
-        epsilon: number(&arguments.epsilon),
-        delta: number(&arguments.delta),
-        slack: number(&arguments.slack),
-        rho: number(&arguments.rho),
-        mu: number(&arguments.mu),
-        order: number(&arguments.orders.order),
-        orders,
-        weights,
-        plan,
+impl FilterArguments {
+    fn words(&self, plan: Option<Plan>) -> FilterWords {
+        let number =
+            |decimal: &Option<Decimal>| decimal.as_ref().map(|decimal| Number::Decimal(decimal.as_str().to_owned()));
+        let (orders, weights) = self.orders.words();
+        FilterWords {
+            kind: self.kind.into(),
+            epsilon: number(&self.epsilon),
+            delta: number(&self.delta),
+            slack: number(&self.slack),
+            rho: number(&self.rho),
+            mu: number(&self.mu),
+            order: number(&self.orders.order),
+            orders,
+            weights,
+            plan,
+        }
     }
 }
 
 /// The complaint, in the words of the command line.
-fn complaint(error: FilterError) -> anyhow::Error {
+pub(crate) fn complaint(error: FilterError) -> anyhow::Error {
     match error {
         FilterError::OtherKind { field, allowed } => {
             anyhow::anyhow!("--{field} does not go with this --kind; expected {allowed}")
@@ -157,7 +201,7 @@ impl Responder for Filter<AnyRule> {
         Self::price(self, cost)
     }
 
-    fn respond(&mut self, charge: &Charge) -> anyhow::Result<Answer> {
+    fn respond(&mut self, _request: &Request, charge: &Charge) -> anyhow::Result<Answer> {
         let decision = self.admit(charge);
         let meters = self.meters();
         let mut fields = json!({
@@ -165,11 +209,13 @@ impl Responder for Filter<AnyRule> {
             "spent": numbers(&meters, |meter| json_amount(meter.spent, true)),
             "remaining": numbers(&meters, |meter| json_amount(meter.remaining(), false)),
         });
-        let Decision::Refused(refusal) = decision else { return Ok(Answer { fields, refused: false }) };
+        let Decision::Refused(refusal) = decision else {
+            return Ok(Answer { fields, refused: false, repeated: false });
+        };
         fields["decision"] = json!("refuse");
         fields["reason"] = json!(refusal.reason.explanation());
         fields["requested"] = numbers(&refusal.requested, |meter| json_amount(meter.spent, true));
         fields["largest_count"] = json!(refusal.largest_count);
-        Ok(Answer { fields, refused: true })
+        Ok(Answer { fields, refused: true, repeated: false })
     }
 }

@@ -7,6 +7,7 @@ mod calibrate;
 mod convert;
 mod demo;
 mod filter;
+mod ledger;
 mod made_up;
 mod odometer;
 mod output;
@@ -48,6 +49,8 @@ enum Command {
     Query(Box<query::Arguments>),
     /// Private training: schedules, adaptive noise, a budget for each example, early stopping.
     Train(Box<train::Arguments>),
+    /// A durable budget that many share: make datasets, spend, look, verify.
+    Ledger(ledger::Arguments),
     /// Adversaries against filters and odometers, with exact or Monte-Carlo verdicts.
     Audit(audit::Arguments),
     /// Tables and figures of the five papers, theirs beside ours.
@@ -68,6 +71,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Odometer(arguments) => odometer::run(&arguments),
         Command::Query(arguments) => query::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::Ledger(arguments) => ledger::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Selftest(arguments) => selftest::run(&arguments),

@@ -2,7 +2,7 @@
 
 use super::arguments::Decimal;
 use super::output::{json_number, shown_up};
-use super::stream::{Answer, OrderArguments, Responder, limit, only_with, serve};
+use super::stream::{Answer, OrderArguments, Request, Responder, limit, only_with, serve};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use paygo_accounting::charge::{Charge, Unpriced};
@@ -143,8 +143,8 @@ impl Responder for Odometer<AnyBoundary> {
         Self::price(self, cost)
     }
 
-    fn respond(&mut self, charge: &Charge) -> anyhow::Result<Answer> {
+    fn respond(&mut self, _request: &Request, charge: &Charge) -> anyhow::Result<Answer> {
         self.observe(charge)?;
-        Ok(Answer { fields: json!({"epsilon": json_number(self.reading().get())}), refused: false })
+        Ok(Answer { fields: json!({"epsilon": json_number(self.reading().get())}), refused: false, repeated: false })
     }
 }

@@ -1,6 +1,7 @@
 //! What people and programs read.
 
 use comfy_table::{Table, presets};
+use paygo_accounting::wire::{Number, Side};
 use paygo_numeric::Amount;
 use serde_json::Value;
 use std::io::Write;
@@ -23,15 +24,13 @@ pub(crate) fn json_number(x: f64) -> Value {
     if x == f64::INFINITY { Value::from("inf") } else { Value::from(x) }
 }
 
-/// An amount for programs: the double whose shortest text is the amount itself, else the nearest one on the safe side.
+/// An amount for programs.
 pub(crate) fn json_amount(amount: Amount, up: bool) -> Value {
-    let near: f64 = amount.to_string().parse().unwrap_or(f64::NAN);
-    let exact = Amount::from_decimal_down(&near.to_string()) == Some(amount);
-    json_number(match (exact, up) {
-        (true, _) => near,
-        (false, true) => amount.to_f64_up(),
-        (false, false) => amount.to_f64_down(),
-    })
+    match Number::of(amount, if up { Side::Up } else { Side::Down }) {
+        Number::Integer(n) => n.into(),
+        Number::Float(x) => x.into(),
+        Number::Decimal(text) => text.into(),
+    }
 }
 
 /// An amount for people: itself where it is short, else six significant digits on the safe side.

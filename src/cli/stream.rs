@@ -27,16 +27,18 @@ const MOST_PRICED: usize = 256;
 /// One line of input.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Request {
+pub(crate) struct Request {
     #[serde(default)]
-    id: Option<String>,
-    mechanism: wire::Mechanism,
+    pub(crate) id: Option<String>,
+    pub(crate) mechanism: wire::Mechanism,
 }
 
 /// What a request is answered with: the fields of the line, and whether it was refused.
 pub(crate) struct Answer {
     pub(crate) fields: Value,
     pub(crate) refused: bool,
+    /// Heard before, by whoever keeps the ids.
+    pub(crate) repeated: bool,
 }
 
 /// How many requests were answered how.
@@ -63,8 +65,8 @@ impl Counts {
 pub(crate) trait Responder {
     /// The charge of a cost.
     fn price(&self, cost: &Cost) -> Result<Charge, Unpriced>;
-    /// The answer to a charge.
-    fn respond(&mut self, charge: &Charge) -> anyhow::Result<Answer>;
+    /// The answer to a request, which costs this.
+    fn respond(&mut self, request: &Request, charge: &Charge) -> anyhow::Result<Answer>;
 }
 
 /// Answers every line of standard input. Memory grows with the ids seen, and with nothing else.
@@ -142,9 +144,10 @@ impl<R: Responder> Stream<'_, R> {
             }
             self.priced.insert(written.clone(), self.responder.price(&cost)?);
         }
-        let Answer { mut fields, refused } = self.responder.respond(&self.priced[&written])?;
+        let Answer { mut fields, refused, repeated } = self.responder.respond(&request, &self.priced[&written])?;
         self.counts.answered += 1;
         self.counts.refused += u64::from(refused);
+        self.counts.repeated += u64::from(repeated);
         let Some(id) = request.id else { return Ok(fields.to_string()) };
         fields["id"] = Value::from(id.as_str());
         let answer = fields.to_string();
@@ -247,6 +250,16 @@ impl OrderArguments {
     /// The neighbor relation: the one asked for, the plan's, or add-remove.
     pub(crate) fn neighbors(&self, plan: Option<&(Plan, Cost)>) -> Neighbors {
         self.neighbors.map(Neighbors::from).or(plan.map(|(_, cost)| cost.neighbors())).unwrap_or(Neighbors::AddRemove)
+    }
+
+    /// Whether nothing was said.
+    pub(crate) const fn is_silent(&self) -> bool {
+        self.orders.is_none()
+            && self.order.is_none()
+            && self.weights.is_none()
+            && self.plan.is_none()
+            && self.neighbors.is_none()
+            && self.privacy_unit.is_none()
     }
 
     /// Whether weights were asked for.

@@ -251,13 +251,15 @@ impl Sums {
         }
     }
 
-    /// These and those; infinite when their numbers differ, since they are in different currencies then.
-    pub(crate) fn with(&self, other: &Self) -> Self {
+    /// Adds those; everything becomes infinite when their numbers differ, since they are in different currencies then.
+    pub fn add_stored(&mut self, other: &Self) {
         if self.lanes.len() != other.lanes.len() {
-            return Self { lanes: vec![Amount::INFINITE; self.lanes.len()], slack: Amount::INFINITE };
+            self.lanes.fill(Amount::INFINITE);
         }
-        let lanes = self.lanes.iter().zip(&other.lanes).map(|(sum, amount)| sum.plus(*amount)).collect();
-        Self { lanes, slack: self.slack.plus(other.slack) }
+        for (sum, amount) in self.lanes.iter_mut().zip(&other.lanes) {
+            *sum = sum.plus(*amount);
+        }
+        self.slack = self.slack.plus(other.slack);
     }
 
     /// Adds a charge.

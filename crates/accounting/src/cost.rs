@@ -252,6 +252,12 @@ impl Cost {
         (one, Count::new(common).expect("at most a count"))
     }
 
+    /// A mechanism with this cost: what is merged and sorted stays so.
+    #[must_use]
+    pub fn mechanism(&self) -> Mechanism {
+        bag_mechanism(&self.parts)
+    }
+
     /// The single mechanisms and their counts, when no group of people stands apart.
     pub(crate) fn singles(&self) -> Option<Vec<(&Single, Count)>> {
         self.parts
@@ -261,6 +267,20 @@ impl Cost {
                 Unit::Parallel(_) => None,
             })
             .collect()
+    }
+}
+
+fn bag_mechanism(parts: &[Part]) -> Mechanism {
+    let part = |part: &Part| {
+        let of = match &part.of {
+            Unit::Single(single) => Mechanism::Single(single.clone()),
+            Unit::Parallel(groups) => Mechanism::Parallel(groups.iter().map(|group| bag_mechanism(group)).collect()),
+        };
+        if part.count == Count::ONE { of } else { Mechanism::Repeat { count: part.count, of: Box::new(of) } }
+    };
+    match parts {
+        [one] => part(one),
+        several => Mechanism::AllOf(several.iter().map(part).collect()),
     }
 }
 

@@ -100,6 +100,12 @@ macro_rules! charged_parameter {
                 self.value
             }
 
+            /// The exact decimal it was read from, where that is less than the double.
+            #[must_use]
+            pub(crate) const fn exact(self) -> Option<Amount> {
+                self.exact
+            }
+
             /// What it adds to a sum: the exact decimal it was read from, else the double, rounded up to 10⁻¹⁸.
             #[must_use]
             pub fn amount(self) -> Amount {

@@ -186,12 +186,8 @@ impl TryFrom<&StoredBudget> for Budget {
     }
 }
 
-fn stored_order(order: Order) -> Number {
-    if order.get() == f64::INFINITY { Number::Decimal("inf".to_owned()) } else { Number::Float(order.get()) }
-}
-
 fn stored_prior(prior: &Prior) -> (Vec<Number>, Vec<Decimal>) {
-    let orders = prior.orders().as_slice().iter().map(|&order| stored_order(order)).collect();
+    let orders = prior.orders().as_slice().iter().map(|&order| Number::double(order.get())).collect();
     (orders, prior.weights().iter().map(|&weight| weight.into()).collect())
 }
 
@@ -214,7 +210,7 @@ impl From<&AnyRule> for StoredRule {
                 Self::Union { budget: rule.budget().into(), orders, weights, conversion }
             }
             AnyRule::FixedOrder(rule) => Self::FixedOrder {
-                order: stored_order(rule.order()),
+                order: Number::double(rule.order().get()),
                 limit: rule.limit().into(),
                 slack: rule.slack().into(),
             },

@@ -92,6 +92,25 @@ impl Number {
         Err(OutOfDomain::new(field, self.text(), "an integer, 1 <= count <= 2^53"))
     }
 
+    /// An amount to be read by programs: the double whose shortest text is the amount itself, else the nearest one on the safe
+    /// side; `"inf"` for +∞.
+    #[must_use]
+    pub fn of(amount: Amount, side: Side) -> Self {
+        let near: f64 = amount.to_string().parse().unwrap_or(f64::NAN);
+        let exact = Amount::from_decimal_down(&near.to_string()) == Some(amount);
+        Self::double(match (exact, side) {
+            (true, _) => near,
+            (false, Side::Up) => amount.to_f64_up(),
+            (false, Side::Down) => amount.to_f64_down(),
+        })
+    }
+
+    /// A double; `"inf"` for +∞, which JSON has no number for.
+    #[must_use]
+    pub fn double(x: f64) -> Self {
+        if x == f64::INFINITY { Self::Decimal("inf".to_owned()) } else { Self::Float(x) }
+    }
+
     /// As it is written.
     #[must_use]
     pub fn text(&self) -> String {
@@ -118,6 +137,15 @@ impl Number {
         let text = self.text();
         Amount::from_decimal_down(&text).ok_or_else(|| OutOfDomain::new(field, text, "a number that is not negative"))
     }
+}
+
+/// The side on which a shown number may err.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What was spent.
+    Up,
+    /// What is left.
+    Down,
 }
 
 /// A mechanism as it is written.
@@ -471,6 +499,76 @@ impl TryFrom<&Mechanism> for Checked {
                 return Ok(Self::Parallel(groups.iter().map(Self::try_from).collect::<Result<_, _>>()?));
             }
         }))
+    }
+}
+
+impl From<&Checked> for Mechanism {
+    /// As it could have been written: read again, it is the same mechanism, unless its numbers were written with more than 18
+    /// places; then it costs no less.
+    fn from(mechanism: &Checked) -> Self {
+        let single = match mechanism {
+            Checked::Single(single) => single,
+            Checked::Repeat { count, of } => {
+                return Self::Repeat { count: (*count).into(), of: Box::new(Self::from(&**of)) };
+            }
+            Checked::AllOf(all) => return Self::AllOf(all.iter().map(Self::from).collect()),
+            Checked::Parallel(groups) => return Self::Parallel(groups.iter().map(Self::from).collect()),
+        };
+        let noise = |noise: NoiseMultiplier| Number::double(noise.get());
+        let charged = |value: f64, exact: Option<Amount>| {
+            exact.map_or(Number::double(value), |exact| Number::Decimal(exact.to_string()))
+        };
+        let epsilon = |epsilon: &Epsilon| charged(epsilon.get(), epsilon.exact());
+        match single {
+            Single::Gaussian(gaussian) => Self::Gaussian(GaussianFields {
+                noise_multiplier: Some(noise(gaussian.noise_multiplier)),
+                noise_std: None,
+                l2_sensitivity: None,
+            }),
+            Single::Laplace(laplace) => {
+                Self::Laplace { scale: Number::double(laplace.scale.get()), l1_sensitivity: None }
+            }
+            Single::RandomizedResponse(e) => Self::RandomizedResponse { epsilon: epsilon(e) },
+            Single::Exponential(e) => Self::Exponential { epsilon: epsilon(e) },
+            Single::Pure(e) => Self::Pure { epsilon: epsilon(e) },
+            Single::Approximate(e, delta) => {
+                Self::Approximate { epsilon: epsilon(e), delta: charged(delta.get(), delta.exact()) }
+            }
+            Single::Zcdp(rho) => Self::Zcdp { rho: charged(rho.get(), rho.exact()) },
+            Single::Gdp(mu) => Self::Gdp { mu: charged(mu.get(), mu.exact()) },
+            Single::PoissonSampledGaussian(sampled) => Self::PoissonSampledGaussian {
+                sampling_probability: Number::double(sampled.sampling_probability.get()),
+                noise_multiplier: noise(sampled.noise_multiplier),
+            },
+            Single::FixedSizeSampledGaussian(sampled) => Self::FixedSizeSampledGaussian {
+                batch_fraction: Number::double(sampled.batch_fraction.get()),
+                noise_multiplier: noise(sampled.noise_multiplier),
+            },
+            Single::BallsAndBinsEpoch(epoch) => Self::BallsAndBinsEpoch {
+                batches: epoch.batches.into(),
+                noise_multiplier: noise(epoch.noise_multiplier),
+            },
+            Single::PartitionedEpoch(epoch) => Self::PartitionedEpoch {
+                noise_multipliers: epoch.noise_multipliers().iter().map(|&each| noise(each)).collect(),
+                assignment: match epoch.assignment() {
+                    Assignment::Independent => AssignmentWord::Independent,
+                    Assignment::IndependentUniform => AssignmentWord::IndependentUniform,
+                    Assignment::Reshuffled => AssignmentWord::Reshuffled,
+                },
+            },
+            Single::Renyi(curve) => {
+                let (orders, values) =
+                    curve.points().map(|(o, v)| (Number::double(o.get()), Number::double(v))).unzip();
+                Self::Renyi { orders, values }
+            }
+        }
+    }
+}
+
+impl From<Count> for Number {
+    fn from(count: Count) -> Self {
+        // At most 2⁵³.
+        i64::try_from(count.get()).map_or_else(|_| Self::Decimal(count.get().to_string()), Self::Integer)
     }
 }
 

@@ -404,7 +404,7 @@ fn what_is_replayed_counts() {
     for _ in 0..most {
         filter.replay(&charge.to_sums());
     }
-    assert!(filter.is_within_budget() && filter.refuses(&charge).is_some());
+    assert!(filter.is_within_budget() && filter.objects_to(&charge) == Some(Reason::Budget));
     while asked.admit(&charge).is_admitted() {}
     assert_eq!(asked, filter, "a log replayed is the filter that wrote it");
     // One too many was stored: nothing more fits, and it says so.

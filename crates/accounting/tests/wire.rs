@@ -13,6 +13,7 @@ const WORDS: &[&str] = &[
     r#"{"randomized_response":{"epsilon":0.5}}"#,
     r#"{"exponential":{"epsilon":0.1}}"#,
     r#"{"pure":{"epsilon":0.1}}"#,
+    r#"{"pure":{"epsilon":"0.1"}}"#,
     r#"{"approximate":{"epsilon":0.1,"delta":1e-9}}"#,
     r#"{"zcdp":{"rho":0.01}}"#,
     r#"{"gdp":{"mu":0.1}}"#,
@@ -34,6 +35,11 @@ fn every_word_parses_round_trips_and_has_a_price() {
         let cost = Cost::of(&checked, Neighbors::AddRemove).unwrap_or_else(|error| panic!("{text}: {error}"));
         let value = cost.renyi(Order::new(3.0).expect("order"));
         assert!(value > 0.0 && value < f64::INFINITY, "{text}: {value}");
+        // What is checked can be written again, and so can what was merged into a cost.
+        let written = serde_json::to_string(&Mechanism::from(&checked)).expect("text");
+        let again: Mechanism = serde_json::from_str(&written).expect("words");
+        assert_eq!(Checked::try_from(&again).as_ref(), Ok(&checked), "{written}");
+        assert_eq!(Cost::of(&cost.mechanism(), Neighbors::AddRemove).as_ref(), Ok(&cost), "{text}");
     }
     let fixed: Mechanism =
         serde_json::from_str(r#"{"fixed_size_sampled_gaussian":{"batch_fraction":0.01,"noise_multiplier":4.0}}"#)

@@ -1,3 +1,4 @@
-//! Slow, obvious references. Nothing that ships depends on this crate.
+//! Slow, obvious references, and servers for tests. Nothing that ships depends on this crate.
 
 pub mod big;
+pub mod postgres;

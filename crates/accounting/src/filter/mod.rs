@@ -190,29 +190,28 @@ impl<R: Rule> Filter<R> {
 
     /// Admits a charge if the budget allows it, and then counts it as spent.
     pub fn admit(&mut self, charge: &Charge) -> Decision {
-        match self.refuses(charge) {
+        match self.objects_to(charge) {
             None => {
                 self.sums.add(charge);
                 Decision::Admitted(Permit { cost: Arc::clone(charge.cost()) })
             }
-            Some(refusal) => Decision::Refused(refusal),
+            Some(reason) => Decision::Refused(self.refusal(reason, charge)),
         }
     }
 
     /// Why a charge would be refused now; `None` when it would be admitted. Changes nothing.
     #[must_use]
-    pub fn refuses(&self, charge: &Charge) -> Option<Refusal> {
-        let reason = if charge.fits(self.rule.currency(), self.neighbors) {
-            self.objection(&self.sums.plus(charge, 1))?
+    pub fn objects_to(&self, charge: &Charge) -> Option<Reason> {
+        if charge.fits(self.rule.currency(), self.neighbors) {
+            self.objection(&self.sums.plus(charge, 1))
         } else {
-            Reason::OtherCurrency
-        };
-        Some(self.refusal(reason, charge))
+            Some(Reason::OtherCurrency)
+        }
     }
 
     /// Counts what was admitted before and stored: how a log is replayed. Refuses nothing and permits nothing.
     pub fn replay(&mut self, stored: &Sums) {
-        self.sums = self.sums.with(stored);
+        self.sums.add_stored(stored);
     }
 
     /// Whether what was counted is within the budget: always, unless sums were stored that are not.
@@ -260,6 +259,12 @@ impl<R: Rule> Filter<R> {
     #[must_use]
     pub fn meters(&self) -> Vec<Meter> {
         self.all_meters(self.sums.lanes(), self.sums.slack())
+    }
+
+    /// What sums alone would spend, for people.
+    #[must_use]
+    pub fn meters_of(&self, sums: &Sums) -> Vec<Meter> {
+        self.all_meters(sums.lanes(), sums.slack())
     }
 
     /// What is promised at a δ, whatever is requested from now on.

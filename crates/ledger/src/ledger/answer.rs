@@ -1,0 +1,125 @@
+//! Answers: a decision as it is written in the log, and what is left by now.
+
+use crate::entry::{AccountName, Decided, Digest, Entry};
+use crate::names::Name;
+use crate::state::{Dataset, State};
+use crate::words::{Answer, Meters, Verdict};
+use paygo_accounting::charge::{Charge, Sums};
+use paygo_accounting::filter::Meter;
+use paygo_accounting::wire::{Number, Side};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// Meters by name, on the safe side.
+pub(super) fn meters(meters: &[Meter], amount: impl Fn(&Meter) -> paygo_numeric::Amount, side: Side) -> Meters {
+    meters.iter().map(|meter| (meter.name.to_owned(), Number::of(amount(meter), side))).collect()
+}
+
+/// How many are counted at most where the question is how many would fit.
+const MOST: u64 = 1 << 40;
+
+/// What would be answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WhatIf {
+    /// Whether it would be admitted now.
+    pub decision: Verdict,
+    /// The account that would refuse, else the fullest one that it touches.
+    pub account: AccountName,
+    /// What has been spent there.
+    pub spent: Meters,
+    /// What is left there.
+    pub remaining: Meters,
+    /// What it alone would spend there.
+    pub requested: Meters,
+    /// What would have been spent there with it.
+    pub after: Meters,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How many of what is asked for would be admitted, one after another; of a repeated mechanism, how many of that.
+    pub largest_count: u64,
+}
+
+pub(super) fn what_if(dataset: &Dataset, charge: &Charge, blocks: Option<&[Name]>, by: &Name) -> WhatIf {
+    let refused = dataset.refusal(charge, blocks, by);
+    let (account, spent) = dataset.fullest_of(blocks, by, refused.as_ref().map(|refused| &refused.account));
+    let sums = charge.to_sums();
+    let (requested, after) = dataset.find_account(&account).map_or_else(Default::default, |account| {
+        let mut with = account.filter().sums().clone();
+        with.add_stored(&sums);
+        (account.filter().meters_of(&sums), account.filter().meters_of(&with))
+    });
+    WhatIf {
+        decision: if refused.is_some() { Verdict::Refuse } else { Verdict::Admit },
+        account,
+        remaining: meters(&spent, Meter::remaining, Side::Down),
+        spent: meters(&spent, |meter| meter.spent, Side::Up),
+        requested: meters(&requested, |meter| meter.spent, Side::Up),
+        after: meters(&after, |meter| meter.spent, Side::Up),
+        reason: refused.map(|refused| refused.reason),
+        largest_count: dataset.room(charge, MOST, blocks, by),
+    }
+}
+
+/// Answers to the requests of one batch: what is left is computed once for each account.
+pub(super) struct Answers<'a> {
+    state: &'a State,
+    /// By dataset and account.
+    meters: HashMap<(Name, AccountName), Vec<Meter>>,
+    /// By dataset, blocks and requester: the fullest account.
+    fullest: HashMap<(Name, Option<Vec<Name>>, Name), AccountName>,
+}
+
+impl<'a> Answers<'a> {
+    pub(super) fn new(state: &'a State) -> Self {
+        Self { state, meters: HashMap::new(), fullest: HashMap::new() }
+    }
+
+    /// The answer that an entry holds; `price` is what its request costs.
+    pub(super) fn answer(
+        &mut self,
+        entry: &Entry,
+        digest: Digest,
+        repeated: bool,
+        price: Option<&Sums>,
+    ) -> Option<Answer> {
+        let (decided, expires) = entry.event.decision()?;
+        let dataset = self.state.dataset(&decided.dataset)?;
+        let account = match &decided.refused {
+            Some(refused) => refused.account.clone(),
+            None => self.fullest(dataset, decided),
+        };
+        let key = (decided.dataset.clone(), account.clone());
+        let known = dataset.find_account(&account)?;
+        let spent = self.meters.entry(key).or_insert_with(|| known.meters()).as_slice();
+        let requested = match (&decided.refused, price) {
+            (Some(_), Some(price)) => Some(meters(&known.filter().meters_of(price), |meter| meter.spent, Side::Up)),
+            (None, _) | (_, None) => None,
+        };
+        Some(Answer {
+            id: decided.id.clone(),
+            decision: if decided.refused.is_some() { Verdict::Refuse } else { Verdict::Admit },
+            repeated,
+            entry: entry.seq,
+            receipt: digest,
+            at: entry.at,
+            account,
+            spent: meters(spent, |meter| meter.spent, Side::Up),
+            remaining: meters(spent, Meter::remaining, Side::Down),
+            reason: decided.refused.as_ref().map(|refused| refused.reason.clone()),
+            requested,
+            largest_count: decided.refused.as_ref().map(|refused| refused.largest_count),
+            expires: expires.filter(|_| decided.refused.is_none()),
+        })
+    }
+
+    fn fullest(&mut self, dataset: &Dataset, decided: &Decided) -> AccountName {
+        let key = (decided.dataset.clone(), decided.blocks.clone(), decided.by.clone());
+        if let Some(account) = self.fullest.get(&key) {
+            return account.clone();
+        }
+        let (account, _) = dataset.fullest_of(decided.blocks.as_deref(), &decided.by, None);
+        self.fullest.insert(key, account.clone());
+        account
+    }
+}

@@ -1,0 +1,377 @@
+//! The handle that many share: requests go to one writer, readings come from what is committed.
+
+mod answer;
+mod writer;
+
+use crate::entry::{Digest, Entry};
+use crate::names::{Name, RequestId};
+use crate::state::{Asked, Broken, Command, Mistake, Priced, State};
+use crate::store::{Location, SqlStore, Store, StoreError};
+use crate::words::{Answer, Blocks, Cancel, Commit, Done, NewAllowance, NewDataset, NewToken, Reserve, Spend};
+use paygo_accounting::charge::Charge;
+use paygo_accounting::wire::Mechanism;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use writer::{Job, Writer};
+
+pub use answer::WhatIf;
+
+/// Requests that wait for the writer.
+const QUEUE: usize = 4096;
+/// How many priced mechanisms are remembered.
+const MOST_PRICED: usize = 4096;
+/// An hour and a week, in seconds.
+const USUAL_HOLD: u64 = 3600;
+const LONGEST_HOLD: u64 = 7 * 24 * 3600;
+
+/// Milliseconds since 1970, from outside: whatever it says, the times in the log never go back.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// The clock of this machine.
+#[must_use]
+pub fn system_clock() -> Clock {
+    Arc::new(|| {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requester {
+    /// Their name: ids are theirs, and so are reservations and allowances.
+    pub name: Name,
+    /// Whether they may ask for explicit Rényi curves.
+    pub explicit_curves: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LedgerError {
+    /// The request is not one; nothing was charged.
+    #[error(transparent)]
+    Mistake(#[from] Mistake),
+    /// The store failed. Whether the request was charged is not known: counted as spent, and a retry with the same id tells.
+    #[error("the ledger cannot say: {0}; whether it was charged is not known, and a retry with the same id tells")]
+    Unavailable(String),
+    /// The log contradicts itself; nothing is decided any more.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+}
+
+impl From<StoreError> for LedgerError {
+    fn from(error: StoreError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
+/// A ledger that is open. Cheap to clone: every clone is the same ledger.
+///
+/// ```
+/// use paygo_ledger::{Ledger, store::Location, words::{NewDataset, Spend, Verdict}};
+/// # let runtime = tokio::runtime::Runtime::new()?;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("organization.ledger");
+/// # runtime.block_on(async {
+/// let ledger = Ledger::open(&Location::File(path)).await?;
+/// let me = paygo_ledger::ledger::Requester { name: "alice".parse()?, explicit_curves: false };
+/// let new: NewDataset = serde_json::from_str(r#"{"name": "sales", "filter": {"epsilon": 1, "delta": 1e-6}}"#)?;
+/// ledger.create_dataset(&me, new).await?;
+/// let spend: Spend = serde_json::from_str(r#"{"id": "q1", "mechanism": {"gaussian": {"noise_multiplier": 10}}}"#)?;
+/// let answer = ledger.spend(&me, &"sales".parse()?, spend.clone()).await?;
+/// assert_eq!((answer.decision, answer.repeated), (Verdict::Admit, false));
+/// let again = ledger.spend(&me, &"sales".parse()?, spend).await?;
+/// assert_eq!((again.entry, again.repeated), (answer.entry, true)); // charged once
+/// # ledger.close().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Ledger {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    jobs: Mutex<Option<mpsc::Sender<Job>>>,
+    committed: Arc<RwLock<State>>,
+    changes: watch::Receiver<u64>,
+    clock: Clock,
+    /// What mechanisms cost, by dataset and as they are written.
+    priced: Mutex<HashMap<(Name, String), Charge>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ledger").field("entries", &self.read(State::seq)).finish_non_exhaustive()
+    }
+}
+
+impl Ledger {
+    /// Opens a ledger; makes it where there is none.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when there is no way to it or its log is broken.
+    pub async fn open(location: &Location) -> Result<Self, LedgerError> {
+        Self::over(SqlStore::open(location).await?, system_clock()).await
+    }
+
+    /// Opens a ledger over a store and a clock of one's own.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the store fails or the log is broken.
+    pub async fn over(store: impl Store, clock: Clock) -> Result<Self, LedgerError> {
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let (changed, changes) = watch::channel(0);
+        let committed = Arc::new(RwLock::new(State::default()));
+        let writer = Writer::open(store, Arc::clone(&clock), Arc::clone(&committed), changed).await?;
+        let writer = Mutex::new(Some(tokio::spawn(writer.run(queue))));
+        let jobs = Mutex::new(Some(jobs));
+        Ok(Self { inner: Arc::new(Inner { jobs, committed, changes, clock, priced: Mutex::default(), writer }) })
+    }
+
+    /// Answers what was asked, and closes.
+    pub async fn close(&self) {
+        drop(lock(&self.inner.jobs).take());
+        let writer = lock(&self.inner.writer).take();
+        if let Some(writer) = writer {
+            writer.await.ok();
+        }
+    }
+
+    /// Whether the writer still answers.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        lock(&self.inner.jobs).as_ref().is_some_and(|jobs| !jobs.is_closed())
+    }
+
+    /// Reads what is committed.
+    pub fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        read(&self.inner.committed.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The number of the last entry, as it changes.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes.clone()
+    }
+
+    /// The time, as this ledger sees it.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        (self.inner.clock)().max(self.read(State::at))
+    }
+
+    async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, LedgerError> {
+        let closed = || LedgerError::Unavailable("the ledger is closed".to_owned());
+        let jobs = lock(&self.inner.jobs).clone().ok_or_else(closed)?;
+        let (answer, reply) = oneshot::channel();
+        jobs.send(job(answer)).await.map_err(|_| closed())?;
+        reply.await.map_err(|_| closed())
+    }
+
+    async fn decision(&self, by: &Requester, command: Command) -> Result<Answer, LedgerError> {
+        let asked = Asked { by: by.name.clone(), explicit_curves: by.explicit_curves, command };
+        self.ask(|answer| Job::Decide(asked, answer)).await?
+    }
+
+    async fn doing(&self, by: &Requester, command: Command) -> Result<Done, LedgerError> {
+        let asked = Asked { by: by.name.clone(), explicit_curves: by.explicit_curves, command };
+        self.ask(|done| Job::Do(asked, done)).await?
+    }
+
+    /// Takes in what other replicas have written.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the store fails or the log is broken.
+    pub async fn refresh(&self) -> Result<(), LedgerError> {
+        self.ask(Job::Refresh).await?
+    }
+
+    /// At most `most` entries after one, with their lines.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the store fails.
+    pub async fn lines(&self, after: u64, most: u64) -> Result<Vec<String>, LedgerError> {
+        self.ask(|lines| Job::Lines(after, most, lines)).await?
+    }
+
+    /// Some entries, by number.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the store fails or an entry cannot be read.
+    pub async fn entries(&self, numbers: &[u64]) -> Result<Vec<(Entry, Digest)>, LedgerError> {
+        let mut entries = Vec::with_capacity(numbers.len());
+        for &number in numbers {
+            for line in self.lines(number.saturating_sub(1), 1).await? {
+                entries.push(writer::parse(number, &line)?);
+            }
+        }
+        Ok(entries)
+    }
+
+    /// What a mechanism costs in a dataset.
+    ///
+    /// # Errors
+    /// [`LedgerError::Mistake`] when it is not a mechanism or has no price there.
+    pub async fn price(&self, dataset: &Name, mechanism: &Mechanism) -> Result<Charge, LedgerError> {
+        let key = (dataset.clone(), crate::state::written(mechanism));
+        if let Some(charge) = lock(&self.inner.priced).get(&key) {
+            return Ok(charge.clone());
+        }
+        let known = self.read(|state| state.dataset(dataset).map(crate::state::Dataset::pricing));
+        let pricing = known.ok_or_else(|| Mistake::UnknownDataset(dataset.clone()))?;
+        let mechanism = mechanism.clone();
+        // Some mechanisms take a tenth of a second.
+        let priced = tokio::task::spawn_blocking(move || pricing.price(&mechanism)).await;
+        let charge = priced.map_err(|error| LedgerError::Unavailable(error.to_string()))??;
+        let mut cache = lock(&self.inner.priced);
+        if cache.len() >= MOST_PRICED {
+            cache.clear();
+        }
+        cache.insert(key, charge.clone());
+        Ok(charge)
+    }
+
+    async fn priced(&self, dataset: &Name, spend: Spend) -> Result<Priced, LedgerError> {
+        let charge = self.price(dataset, &spend.mechanism).await?;
+        let Spend { id, mechanism, blocks, note } = spend;
+        Ok(Priced { dataset: dataset.clone(), id, blocks, note, mechanism, charge })
+    }
+
+    /// Decides, and charges what is admitted.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it is no request, or the answer is not known.
+    pub async fn spend(&self, by: &Requester, dataset: &Name, spend: Spend) -> Result<Answer, LedgerError> {
+        let priced = self.priced(dataset, spend).await?;
+        self.decision(by, Command::Spend(priced)).await
+    }
+
+    /// Decides, and holds what is admitted until it is committed or cancelled; what expires stays charged.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it is no request, or the answer is not known.
+    pub async fn reserve(&self, by: &Requester, dataset: &Name, reserve: Reserve) -> Result<Answer, LedgerError> {
+        let Reserve { id, mechanism, blocks, note, expires_in_seconds } = reserve;
+        let seconds = expires_in_seconds.unwrap_or(USUAL_HOLD);
+        if !(1..=LONGEST_HOLD).contains(&seconds) {
+            let allowed = "1 to 604800, a week";
+            let error = paygo_accounting::params::OutOfDomain::new("expires_in_seconds", seconds, allowed);
+            return Err(Mistake::OutOfDomain(error).into());
+        }
+        let priced = self.priced(dataset, Spend { id, mechanism, blocks, note }).await?;
+        self.decision(by, Command::Reserve(priced, seconds * 1000)).await
+    }
+
+    /// Says how much of a reservation was used; with nothing said, all of it, for good.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when there is no such reservation, or the answer is not known.
+    pub async fn commit(
+        &self,
+        by: &Requester,
+        dataset: &Name,
+        id: RequestId,
+        used: Commit,
+    ) -> Result<Done, LedgerError> {
+        self.doing(by, Command::Commit { dataset: dataset.clone(), id, used: used.used }).await
+    }
+
+    /// Frees what was not used of a reservation, on its holder's word that nothing of it was drawn.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when there is no such reservation, it has expired, or the answer is not known.
+    pub async fn cancel(
+        &self,
+        by: &Requester,
+        dataset: &Name,
+        id: RequestId,
+        word: Cancel,
+    ) -> Result<Done, LedgerError> {
+        if !word.nothing_drawn {
+            return Err(Mistake::NothingDrawn.into());
+        }
+        self.doing(by, Command::Cancel { dataset: dataset.clone(), id }).await
+    }
+
+    /// Makes a dataset; one that is there already, made alike, stays.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it cannot be made, or the answer is not known.
+    pub async fn create_dataset(&self, by: &Requester, new: NewDataset) -> Result<Done, LedgerError> {
+        self.doing(by, Command::CreateDataset(new)).await
+    }
+
+    /// Adds blocks, each with the whole budget; those that are there already stay.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when they cannot be added, or the answer is not known.
+    pub async fn add_blocks(&self, by: &Requester, dataset: &Name, blocks: Vec<Name>) -> Result<Done, LedgerError> {
+        self.doing(by, Command::AddBlocks { dataset: dataset.clone(), blocks }).await
+    }
+
+    /// Closes a dataset for good.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when there is none, or the answer is not known.
+    pub async fn close_dataset(&self, by: &Requester, dataset: &Name) -> Result<Done, LedgerError> {
+        self.doing(by, Command::CloseDataset { dataset: dataset.clone() }).await
+    }
+
+    /// Sets a ceiling, or sets it anew; what was spent under it stays.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it cannot be set, or the answer is not known.
+    pub async fn set_allowance(&self, by: &Requester, dataset: &Name, new: NewAllowance) -> Result<Done, LedgerError> {
+        self.doing(by, Command::SetAllowance { dataset: dataset.clone(), allowance: new }).await
+    }
+
+    /// Grants a token. Its text is told once, here; the log holds a hash of it.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it cannot be granted, or whether it was is not known.
+    pub async fn grant(&self, by: &Requester, new: NewToken) -> Result<(String, Done), LedgerError> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| LedgerError::Unavailable(error.to_string()))?;
+        let token: String = bytes.iter().fold("paygo_".to_owned(), |text, byte| format!("{text}{byte:02x}"));
+        let day = 24 * 3600 * 1000;
+        let expires = new.expires_in_days.map(|days| self.now() + u64::from(days) * day);
+        let NewToken { holder, role, datasets, explicit_curves, expires_in_days: _ } = new;
+        let command =
+            Command::GrantToken { holder, hash: Digest::of(&token), role, datasets, explicit_curves, expires };
+        Ok((token, self.doing(by, command).await?))
+    }
+
+    /// Revokes a token by its hash.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when there is none, or the answer is not known.
+    pub async fn revoke(&self, by: &Requester, hash: Digest) -> Result<Done, LedgerError> {
+        self.doing(by, Command::RevokeToken { hash }).await
+    }
+
+    /// What would be answered now; nothing is charged and nothing written.
+    ///
+    /// # Errors
+    /// [`LedgerError::Mistake`] when it is no request.
+    pub async fn what_if(
+        &self,
+        by: &Requester,
+        dataset: &Name,
+        mechanism: &Mechanism,
+        blocks: Option<&Blocks>,
+    ) -> Result<WhatIf, LedgerError> {
+        let charge = self.price(dataset, mechanism).await?;
+        self.read(|state| {
+            let known = state.dataset(dataset).ok_or_else(|| Mistake::UnknownDataset(dataset.clone()))?;
+            Ok(answer::what_if(known, &charge, known.blocks(blocks)?.as_deref(), &by.name))
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

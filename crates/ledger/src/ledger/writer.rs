@@ -1,0 +1,547 @@
+//! The one writer of a process: takes what has queued up, decides it in order, and makes it durable in one transaction.
+//!
+//! Two states: `working` runs ahead while a batch is decided, `committed` follows when it is durable. After an error nobody knows
+//! what the store kept, so `working` is thrown away and the truth is read back from the log.
+
+use super::answer::Answers;
+use super::{Clock, LedgerError};
+use crate::entry::{Decided, Digest, Entry, Event, VERSION};
+use crate::names::{Name, RequestId};
+use crate::seen::{Fingerprint, Kind, Seen};
+use crate::state::{Asked, Broken, Command, Mistake, Price, Priced, State, StoredState};
+use crate::store::{Head, Snapshot, Store, StoreError};
+use crate::words::{Answer, Blocks, Done};
+use paygo_accounting::charge::Sums;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Most requests of one transaction.
+const MOST_JOBS: usize = 1024;
+/// How often a batch is tried: ids make that safe.
+const TRIES: u32 = 3;
+/// Entries between snapshots.
+const SNAPSHOT: u64 = 1 << 16;
+/// Lines that are read at once.
+const PAGE: u64 = 4096;
+
+type Reply<T> = oneshot::Sender<Result<T, LedgerError>>;
+
+/// What the writer is asked.
+pub(super) enum Job {
+    /// To spend or reserve.
+    Decide(Asked, Reply<Answer>),
+    /// Everything else that is written.
+    Do(Asked, Reply<Done>),
+    /// To take in what others have written.
+    Refresh(Reply<()>),
+    /// Lines of the log.
+    Lines(u64, u64, Reply<Vec<String>>),
+}
+
+pub(super) struct Writer<S> {
+    store: S,
+    clock: Clock,
+    working: State,
+    committed: Arc<RwLock<State>>,
+    seen: Seen,
+    /// The entry of the last snapshot.
+    saved: u64,
+    changed: watch::Sender<u64>,
+}
+
+/// Why a batch was not written.
+enum Failure {
+    /// It may be tried again.
+    Store(StoreError),
+    /// It may not.
+    Broken(Broken),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Broken> for Failure {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken)
+    }
+}
+
+impl From<Failure> for LedgerError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Store(error) => error.into(),
+            Failure::Broken(broken) => broken.into(),
+        }
+    }
+}
+
+/// What became of one request, before it is durable.
+enum Outcome {
+    /// An entry of this batch.
+    New(usize),
+    /// An entry that was there, and what its request costs.
+    Known(Box<Entry>, Digest, Option<Sums>),
+    /// Nothing to do.
+    Already,
+    /// Not a request.
+    Mistake(Mistake),
+}
+
+/// What is being written.
+#[derive(Default)]
+struct Batch {
+    lines: Vec<String>,
+    entries: Vec<(Entry, Digest)>,
+    /// The decisions and ends among them.
+    fresh: HashMap<Fingerprint, Vec<usize>>,
+}
+
+/// An entry and its digest.
+pub(super) fn parse(seq: u64, line: &str) -> Result<(Entry, Digest), Broken> {
+    let entry: Entry = serde_json::from_str(line).map_err(|error| Broken { seq, what: error.to_string() })?;
+    Ok((entry, Digest::of(line)))
+}
+
+impl<S: Store> Writer<S> {
+    pub(super) async fn open(
+        store: S,
+        clock: Clock,
+        committed: Arc<RwLock<State>>,
+        changed: watch::Sender<u64>,
+    ) -> Result<Self, LedgerError> {
+        let (working, seen) = (State::default(), Seen::default());
+        let mut writer = Self { store, clock, working, committed, seen, saved: 0, changed };
+        writer.load().await?;
+        Ok(writer)
+    }
+
+    /// Begins from what is stored: the last snapshot, and the log after it.
+    async fn load(&mut self) -> Result<(), Failure> {
+        (self.working, self.seen, self.saved) = (State::default(), Seen::default(), 0);
+        let stored = self.store.state().await?.and_then(|text| serde_json::from_str::<StoredState>(&text).ok());
+        if let Some(state) = stored.and_then(|stored| State::try_from(&stored).ok()) {
+            let chunks = self.store.fingerprints().await?;
+            self.seen.reserve(chunks.iter().map(|chunk| chunk.len() / 8).sum());
+            let whole = chunks.iter().all(|chunk| self.seen.push_bytes(chunk));
+            if whole && self.seen.len() == state.seq() {
+                self.saved = state.seq();
+                self.working = state;
+            } else {
+                self.seen = Seen::default();
+            }
+        }
+        let head = self.store.begin().await?;
+        let outcome = self.catch_up(head).await;
+        self.publish(&[])?;
+        if outcome.is_err() || head.seq > 0 {
+            self.store.rollback().await?;
+            return outcome;
+        }
+        // A ledger that is new.
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let ledger = bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        let mut batch = Batch::default();
+        self.write(&mut batch, Event::Opened { version: VERSION, ledger })?;
+        self.finish(batch).await?;
+        Ok(())
+    }
+
+    /// Takes in the log up to its head.
+    async fn catch_up(&mut self, head: Head) -> Result<(), Failure> {
+        let broken = |what: &str| Broken { seq: head.seq, what: what.to_owned() };
+        if head.seq < self.working.seq() {
+            return Err(broken("the log is shorter than it was: was it restored from a backup?").into());
+        }
+        while self.working.seq() < head.seq {
+            let lines = self.store.lines(self.working.seq(), PAGE.min(head.seq - self.working.seq())).await?;
+            if lines.is_empty() {
+                return Err(broken("the log ends before its head").into());
+            }
+            let mut entries = Vec::with_capacity(lines.len());
+            for line in &lines {
+                let (entry, digest) = parse(self.working.seq() + 1, line)?;
+                self.working.apply(&entry, digest)?;
+                self.seen.push(Fingerprint::of(&entry).as_ref());
+                entries.push((entry, digest));
+            }
+            self.publish(&entries)?;
+        }
+        if head.digest != self.working.digest() {
+            return Err(broken("the last entry does not have the digest that the head holds").into());
+        }
+        Ok(())
+    }
+
+    /// Shows what is durable: by moving on by some entries, or, where the readers' state is far behind, as a whole.
+    fn publish(&mut self, entries: &[(Entry, Digest)]) -> Result<(), Broken> {
+        let mut committed = self.committed.write().unwrap_or_else(PoisonError::into_inner);
+        let follows = entries.first().is_some_and(|(entry, _)| entry.seq == committed.seq() + 1);
+        if follows {
+            for (entry, digest) in entries {
+                committed.apply(entry, *digest)?;
+            }
+        } else if committed.seq() != self.working.seq() {
+            *committed = self.working.clone();
+        }
+        drop(committed);
+        self.changed.send_replace(self.working.seq());
+        Ok(())
+    }
+
+    pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+        let mut jobs = Vec::new();
+        loop {
+            jobs.clear();
+            if queue.recv_many(&mut jobs, MOST_JOBS).await == 0 {
+                return;
+            }
+            let mut requests = Vec::new();
+            for job in jobs.drain(..) {
+                match job {
+                    Job::Decide(..) | Job::Do(..) => requests.push(job),
+                    Job::Refresh(reply) => drop(reply.send(self.refresh().await.map_err(LedgerError::from))),
+                    Job::Lines(after, most, reply) => {
+                        let lines = self.read(after, most).await;
+                        drop(reply.send(lines.map_err(LedgerError::from)));
+                    }
+                }
+            }
+            if let Err(broken) = self.batch(requests).await {
+                // Whoever asks from now on hears why.
+                queue.close();
+                while let Some(job) = queue.recv().await {
+                    refuse(job, &LedgerError::Broken(broken.clone()));
+                }
+                return;
+            }
+        }
+    }
+
+    async fn read(&mut self, after: u64, most: u64) -> Result<Vec<String>, StoreError> {
+        match self.store.lines(after, most).await {
+            Ok(lines) => Ok(lines),
+            Err(_) => {
+                self.store.reconnect().await?;
+                self.store.lines(after, most).await
+            }
+        }
+    }
+
+    async fn refresh(&mut self) -> Result<(), Failure> {
+        loop {
+            let lines = self.read(self.working.seq(), PAGE).await?;
+            let mut entries = Vec::with_capacity(lines.len());
+            for line in &lines {
+                let (entry, digest) = parse(self.working.seq() + 1, line)?;
+                self.working.apply(&entry, digest)?;
+                self.seen.push(Fingerprint::of(&entry).as_ref());
+                entries.push((entry, digest));
+            }
+            self.publish(&entries)?;
+            if lines.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Decides some requests and answers them.
+    async fn batch(&mut self, requests: Vec<Job>) -> Result<(), Broken> {
+        if requests.is_empty() {
+            return Ok(());
+        }
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            match self.attempt(&requests).await {
+                Ok((batch, outcomes)) => {
+                    self.answer(requests, batch, outcomes);
+                    return Ok(());
+                }
+                Err(Failure::Broken(broken)) => {
+                    let error = LedgerError::Broken(broken.clone());
+                    requests.into_iter().for_each(|job| refuse(job, &error));
+                    return Err(broken);
+                }
+                Err(Failure::Store(error)) => {
+                    last = error.to_string();
+                    self.recover().await?;
+                }
+            }
+        }
+        let error = LedgerError::Unavailable(last);
+        requests.into_iter().for_each(|job| refuse(job, &error));
+        Ok(())
+    }
+
+    /// After an error: forgets whatever is not known to be durable.
+    async fn recover(&mut self) -> Result<(), Broken> {
+        let committed = self.committed.read().unwrap_or_else(PoisonError::into_inner).clone();
+        self.working = committed;
+        // If this fails too, the next attempt does, and whoever asked hears it.
+        self.store.reconnect().await.ok();
+        Ok(())
+    }
+
+    async fn attempt(&mut self, requests: &[Job]) -> Result<(Batch, Vec<Outcome>), Failure> {
+        let head = self.store.begin().await?;
+        self.catch_up(head).await?;
+        let mut batch = Batch::default();
+        let mut outcomes = Vec::with_capacity(requests.len());
+        for job in requests {
+            outcomes.push(match job {
+                Job::Decide(asked, _) | Job::Do(asked, _) => self.outcome(asked, &mut batch).await?,
+                Job::Refresh(_) | Job::Lines(..) => Outcome::Already,
+            });
+        }
+        if batch.lines.is_empty() {
+            self.store.rollback().await?;
+            return Ok((batch, outcomes));
+        }
+        let batch = self.finish(batch).await?;
+        Ok((batch, outcomes))
+    }
+
+    /// Makes a batch durable and shows it.
+    async fn finish(&mut self, batch: Batch) -> Result<Batch, Failure> {
+        self.check(&batch)?;
+        let head = Head { seq: self.working.seq(), digest: self.working.digest() };
+        self.store.append(&batch.lines, head).await?;
+        let is_due = head.seq >= self.saved + SNAPSHOT;
+        let pushed = batch.entries.iter().map(|(entry, _)| Fingerprint::of(entry));
+        if is_due {
+            let state = serde_json::to_string(&StoredState::from(&self.working));
+            let state = state.map_err(|error| StoreError::Damaged(error.to_string()))?;
+            let mut fingerprints = self.seen.bytes_after(self.saved);
+            pushed.clone().for_each(|each| fingerprints.extend(each.map_or(0, |each| each.value()).to_le_bytes()));
+            self.store.save(&Snapshot { seq: head.seq, state, fingerprints }).await?;
+        }
+        self.store.commit().await?;
+        pushed.for_each(|each| self.seen.push(each.as_ref()));
+        if is_due {
+            self.saved = head.seq;
+        }
+        self.publish(&batch.entries)?;
+        Ok(batch)
+    }
+
+    /// Asserts what everything rests on, before it is written.
+    fn check(&self, batch: &Batch) -> Result<(), Broken> {
+        let mut checked: HashSet<(&Name, Option<&Vec<Name>>, &Name)> = HashSet::new();
+        for (entry, _) in &batch.entries {
+            if let Some((decided, _)) = entry.event.decision().filter(|(decided, _)| decided.refused.is_none()) {
+                let accounts = (&decided.dataset, decided.blocks.as_ref(), &decided.by);
+                if checked.insert(accounts) && !self.working.is_within_budget(&entry.event) {
+                    let what = "would pass a budget; this is a fault of paygo, and nothing was written";
+                    return Err(Broken { seq: entry.seq, what: what.to_owned() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends an event to a batch.
+    fn write(&mut self, batch: &mut Batch, event: Event) -> Result<usize, Broken> {
+        let at = (self.clock)().max(self.working.at());
+        let entry = Entry { seq: self.working.seq() + 1, at, prev: self.working.digest(), event };
+        let line = entry.line();
+        let digest = Digest::of(&line);
+        self.working.apply(&entry, digest)?;
+        let index = batch.entries.len();
+        if let Some(fingerprint) = Fingerprint::of(&entry) {
+            batch.fresh.entry(fingerprint).or_default().push(index);
+        }
+        batch.lines.push(line);
+        batch.entries.push((entry, digest));
+        Ok(index)
+    }
+
+    /// What becomes of a request: what became of it before, or what is decided now.
+    async fn outcome(&mut self, asked: &Asked, batch: &mut Batch) -> Result<Outcome, Failure> {
+        if let Some(priced) = asked.command.priced() {
+            let known = self.find(batch, Kind::Request, &priced.dataset, &asked.by, &priced.id).await?;
+            if let Some((entry, digest)) = known {
+                return self.repeated(asked, priced, entry, digest, batch).await;
+            }
+        }
+        if let Some((dataset, id, partly)) = asked.command.reservation()
+            && let Some(outcome) = self.ended(asked, dataset, id, partly, batch).await?
+        {
+            return Ok(outcome);
+        }
+        let at = (self.clock)().max(self.working.at());
+        let events = match self.working.decide(asked, at) {
+            Ok(events) => events,
+            Err(mistake) => return Ok(Outcome::Mistake(mistake)),
+        };
+        let mut last = Outcome::Already;
+        for event in events {
+            last = Outcome::New(self.write(batch, event)?);
+        }
+        Ok(last)
+    }
+
+    /// The entry that answers a request, if there is one.
+    async fn find(
+        &mut self,
+        batch: &Batch,
+        kind: Kind,
+        dataset: &Name,
+        by: &Name,
+        id: &RequestId,
+    ) -> Result<Option<(Entry, Digest)>, Failure> {
+        let fingerprint = Fingerprint::new(kind, dataset, by, id);
+        let is_it = |entry: &Entry| answers(entry, kind) == Some((dataset, by, id));
+        for &index in batch.fresh.get(&fingerprint).into_iter().flatten() {
+            if is_it(&batch.entries[index].0) {
+                return Ok(Some(batch.entries[index].clone()));
+            }
+        }
+        for seq in self.seen.find(&fingerprint) {
+            for line in self.store.lines(seq - 1, 1).await? {
+                let (entry, digest) = parse(seq, &line)?;
+                if is_it(&entry) {
+                    return Ok(Some((entry, digest)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A request whose id was seen before: the first answer, if it is the same request.
+    async fn repeated(
+        &mut self,
+        asked: &Asked,
+        priced: &Priced,
+        entry: Entry,
+        digest: Digest,
+        batch: &Batch,
+    ) -> Result<Outcome, Failure> {
+        let Some((decided, expires)) = entry.event.decision() else {
+            return Ok(Outcome::Mistake(Mistake::IdUsed(priced.id.clone())));
+        };
+        let price = self.price(decided, batch).await?;
+        let same = price.mechanism == priced.mechanism
+            && expires.is_some() == matches!(asked.command, Command::Reserve(..))
+            && same_blocks(decided, priced);
+        if !same {
+            return Ok(Outcome::Mistake(Mistake::IdUsed(priced.id.clone())));
+        }
+        Ok(Outcome::Known(Box::new(entry), digest, Some(price.sums.clone())))
+    }
+
+    /// What a decided request costs: remembered, or read back from the log.
+    async fn price(&mut self, decided: &Decided, batch: &Batch) -> Result<Arc<Price>, Failure> {
+        if let Some(price) = self.working.price(decided.price) {
+            return Ok(Arc::clone(price));
+        }
+        let mut event =
+            batch.entries.iter().find(|(entry, _)| entry.seq == decided.price).map(|(e, _)| e.event.clone());
+        for line in self.store.lines(decided.price - 1, 1).await? {
+            event = Some(parse(decided.price, &line)?.0.event);
+        }
+        let price = event.and_then(|event| self.working.read_price(&event));
+        price.map(Arc::new).ok_or_else(|| {
+            Broken { seq: decided.price, what: "does not say what a request costs, as another entry says".to_owned() }
+                .into()
+        })
+    }
+
+    /// How a reservation ended, if it did; `None` when it is open or was never there.
+    async fn ended(
+        &mut self,
+        asked: &Asked,
+        dataset: &Name,
+        id: &RequestId,
+        partly: bool,
+        batch: &Batch,
+    ) -> Result<Option<Outcome>, Failure> {
+        let commits = matches!(asked.command, Command::Commit { .. });
+        let closed = |how| Outcome::Mistake(Mistake::ReservationClosed { id: id.clone(), how });
+        if let Some((entry, digest)) = self.find(batch, Kind::End, dataset, &asked.by, id).await? {
+            let committed = matches!(entry.event, Event::Committed { .. });
+            return Ok(Some(match (committed, commits && !partly) {
+                (true, true) => Outcome::Known(Box::new(entry), digest, None),
+                (false, false) if !commits => Outcome::Known(Box::new(entry), digest, None),
+                (true, false) => closed("committed"),
+                (false, _) => closed("cancelled"),
+            }));
+        }
+        let open = self.working.dataset(dataset).is_some_and(|known| known.holds(&asked.by, id));
+        if open {
+            return Ok(None);
+        }
+        // Admitted, neither open nor ended: it expired, and stays charged, which is what a commit asks for.
+        let found = self.find(batch, Kind::Request, dataset, &asked.by, id).await?;
+        Ok(found.and_then(|(entry, digest)| {
+            entry.event.decision().filter(|(decided, expires)| decided.refused.is_none() && expires.is_some())?;
+            Some(if commits { Outcome::Known(Box::new(entry), digest, None) } else { closed("left to expire") })
+        }))
+    }
+
+    fn answer(&self, requests: Vec<Job>, batch: Batch, outcomes: Vec<Outcome>) {
+        let mut answers = Answers::new(&self.working);
+        for (job, outcome) in requests.into_iter().zip(outcomes) {
+            let (entry, digest, repeated, price) = match &outcome {
+                Outcome::New(index) => {
+                    let (entry, digest) = &batch.entries[*index];
+                    (Some(entry), *digest, false, None)
+                }
+                Outcome::Known(entry, digest, price) => (Some(&**entry), *digest, true, price.as_ref()),
+                Outcome::Already => (None, self.working.digest(), true, None),
+                Outcome::Mistake(mistake) => {
+                    refuse(job, &LedgerError::Mistake(mistake.clone()));
+                    continue;
+                }
+            };
+            match job {
+                Job::Decide(asked, reply) => {
+                    let charge = asked.command.priced().map(|priced| priced.charge.to_sums());
+                    let answer =
+                        entry.and_then(|entry| answers.answer(entry, digest, repeated, price.or(charge.as_ref())));
+                    let missing = || LedgerError::Unavailable("the decision is not in the log".to_owned());
+                    drop(reply.send(answer.ok_or_else(missing)));
+                }
+                Job::Do(_, reply) => {
+                    let entry = entry.map_or(self.working.seq(), |entry| entry.seq);
+                    drop(reply.send(Ok(Done { entry, receipt: digest, repeated })));
+                }
+                Job::Refresh(_) | Job::Lines(..) => {}
+            }
+        }
+    }
+}
+
+fn refuse(job: Job, error: &LedgerError) {
+    match job {
+        Job::Decide(_, reply) => drop(reply.send(Err(error.clone()))),
+        Job::Do(_, reply) => drop(reply.send(Err(error.clone()))),
+        Job::Refresh(reply) => drop(reply.send(Err(error.clone()))),
+        Job::Lines(.., reply) => drop(reply.send(Err(error.clone()))),
+    }
+}
+
+/// Which request an entry answers, as one of a kind.
+fn answers(entry: &Entry, kind: Kind) -> Option<(&Name, &Name, &RequestId)> {
+    match kind {
+        Kind::Request => entry.event.decision().map(|(decided, _)| (&decided.dataset, &decided.by, &decided.id)),
+        Kind::End => entry.event.end(),
+    }
+}
+
+/// Whether a request touches what one touched that was decided before; `"all"` may have meant fewer then.
+fn same_blocks(decided: &Decided, priced: &Priced) -> bool {
+    match (&decided.blocks, &priced.blocks) {
+        (None, None) | (Some(_), Some(Blocks::Word(_))) => true,
+        (Some(decided), Some(Blocks::These(asked))) => {
+            let mut asked = asked.clone();
+            asked.sort();
+            asked.dedup();
+            *decided == asked
+        }
+        (None, Some(_)) | (Some(_), None) => false,
+    }
+}

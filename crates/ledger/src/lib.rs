@@ -1,0 +1,27 @@
+//! A durable privacy budget that a whole organization shares.
+//!
+//! ```text
+//! request ──▶ seen before? ──▶ decide ──▶ append durably ──▶ apply ──▶ answer
+//!             the first answer  pure       one transaction    state     with a receipt
+//! ```
+//!
+//! | read | for |
+//! | --- | --- |
+//! | [`words`] | what is asked and answered, as it is written |
+//! | [`entry`] | the log: one line of JSON for each thing that happened, hash-chained |
+//! | [`state`] | what the log says: pure, derived, exact |
+//! | [`ledger`] | the handle that many share, and the one writer behind it |
+//! | [`store`] | where the log is kept: SQLite or PostgreSQL |
+//! | [`verify`] | everything derived again from the log alone, by other code |
+
+pub mod entry;
+pub mod ledger;
+mod names;
+mod seen;
+pub mod state;
+pub mod store;
+pub mod verify;
+pub mod words;
+
+pub use ledger::{Ledger, LedgerError};
+pub use names::{Name, Note, RequestId};

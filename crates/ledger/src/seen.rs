@@ -1,0 +1,115 @@
+//! Which requests were seen: a fingerprint of each entry that answers one, about fourteen bytes in memory, so that a log of tens of
+//! millions needs no index on disk and every append is sequential.
+//!
+//! A fingerprint is half a hash of who asked for what under which id. Two may be alike; the entry itself tells.
+
+use crate::entry::Entry;
+use crate::names::{Name, RequestId};
+use hashbrown::HashTable;
+use sha2::{Digest as _, Sha256};
+
+/// What an entry answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A request to spend or to reserve.
+    Request,
+    /// How a reservation ended.
+    End,
+}
+
+/// A request, as far as ids go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint(u64);
+
+impl Fingerprint {
+    pub(crate) fn new(kind: Kind, dataset: &Name, by: &Name, id: &RequestId) -> Self {
+        let mut hash = Sha256::new();
+        hash.update([match kind {
+            Kind::Request => 1,
+            Kind::End => 2,
+        }]);
+        // Names have no zero byte in them, and ids come last.
+        for part in [dataset.as_str(), by.as_str(), id.as_str()] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        let bytes: [u8; 32] = hash.finalize().into();
+        let mut half = [0; 8];
+        half.copy_from_slice(&bytes[..8]);
+        // Zero stands for entries that answer nothing.
+        Self(u64::from_le_bytes(half).max(1))
+    }
+
+    /// As it is stored.
+    pub(crate) const fn value(&self) -> u64 {
+        self.0
+    }
+
+    /// Of an entry.
+    pub(crate) fn of(entry: &Entry) -> Option<Self> {
+        if let Some((decided, _)) = entry.event.decision() {
+            return Some(Self::new(Kind::Request, &decided.dataset, &decided.by, &decided.id));
+        }
+        entry.event.end().map(|(dataset, by, id)| Self::new(Kind::End, dataset, by, id))
+    }
+}
+
+/// The fingerprints of all entries, in order, and where each is.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// That of entry `i + 1`; 0 for none.
+    fingerprints: Vec<u64>,
+    table: HashTable<u32>,
+}
+
+impl Seen {
+    /// How many entries it knows.
+    pub(crate) fn len(&self) -> u64 {
+        self.fingerprints.len() as u64
+    }
+
+    pub(crate) fn reserve(&mut self, more: usize) {
+        self.fingerprints.reserve(more);
+        let Self { fingerprints, table } = self;
+        table.reserve(more, |&i| fingerprints[i as usize]);
+    }
+
+    /// Adds the next entry.
+    pub(crate) fn push(&mut self, fingerprint: Option<&Fingerprint>) {
+        let value = fingerprint.map_or(0, |fingerprint| fingerprint.0);
+        let Self { fingerprints, table } = self;
+        // Past four billion entries a retry is charged again: too much, never too little.
+        if let (true, Ok(index)) = (value != 0, u32::try_from(fingerprints.len())) {
+            fingerprints.push(value);
+            table.insert_unique(value, index, |&i| fingerprints[i as usize]);
+        } else {
+            fingerprints.push(value);
+        }
+    }
+
+    /// The entries with a fingerprint: nearly always none, or the one.
+    pub(crate) fn find(&self, fingerprint: &Fingerprint) -> Vec<u64> {
+        let alike = |&&i: &&u32| self.fingerprints[i as usize] == fingerprint.0;
+        let mut entries: Vec<u64> =
+            self.table.iter_hash(fingerprint.0).filter(alike).map(|&i| u64::from(i) + 1).collect();
+        entries.sort_unstable();
+        entries
+    }
+
+    /// The fingerprints of the entries after one, as they are stored.
+    pub(crate) fn bytes_after(&self, seq: u64) -> Vec<u8> {
+        let start = usize::try_from(seq).unwrap_or(usize::MAX).min(self.fingerprints.len());
+        self.fingerprints[start..].iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    /// Adds entries as they were stored; `false` when these are no fingerprints.
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> bool {
+        let (words, []) = bytes.as_chunks::<8>() else { return false };
+        self.reserve(words.len());
+        for word in words {
+            let value = u64::from_le_bytes(*word);
+            self.push((value != 0).then_some(&Fingerprint(value)));
+        }
+        true
+    }
+}

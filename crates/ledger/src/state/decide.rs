@@ -1,0 +1,450 @@
+//! What a request becomes: the events that would be written, or a mistake.
+
+use super::allowance::ceiling;
+use super::{Dataset, Mistake, Price, State, written};
+use crate::entry::{AccountName, DatasetCreated, Decided, Digest, Event, Refused, Role};
+use crate::names::{Name, Note, RequestId};
+use crate::words::{BlockWord, Blocks, NewAllowance, NewDataset};
+use paygo_accounting::charge::Charge;
+use paygo_accounting::cost::Cost;
+use paygo_accounting::filter::{AnyRule, Reason, Rule};
+use paygo_accounting::mechanism::Mechanism as Checked;
+use paygo_accounting::params::{Delta, Neighbors as Relation, OutOfDomain};
+use paygo_accounting::stored::StoredRule;
+use paygo_accounting::wire::{Mechanism, Number};
+use std::sync::Arc;
+
+/// Blocks that one request, and one dataset, may have.
+const MOST_BLOCKS: usize = 10_000;
+/// Open reservations of one dataset.
+const MOST_RESERVATIONS: usize = 10_000;
+/// Datasets, tokens and members.
+const MOST_THINGS: usize = 10_000;
+
+/// Who asks for what.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Who.
+    pub by: Name,
+    /// Whether they may ask for explicit Rényi curves.
+    pub explicit_curves: bool,
+    /// What.
+    pub command: Command,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// A new dataset.
+    CreateDataset(NewDataset),
+    /// More blocks.
+    AddBlocks {
+        /// Where.
+        dataset: Name,
+        /// Their names.
+        blocks: Vec<Name>,
+    },
+    /// No more.
+    CloseDataset {
+        /// Which.
+        dataset: Name,
+    },
+    /// A ceiling.
+    SetAllowance {
+        /// Where.
+        dataset: Name,
+        /// What.
+        allowance: NewAllowance,
+    },
+    /// A token, of which only the hash is told.
+    GrantToken {
+        /// Whoever shall ask with it.
+        holder: Name,
+        /// SHA-256 of it.
+        hash: Digest,
+        /// What it allows.
+        role: Role,
+        /// Where.
+        datasets: Option<Vec<Name>>,
+        /// Whether it may ask for explicit curves.
+        explicit_curves: bool,
+        /// Until when.
+        expires: Option<u64>,
+    },
+    /// A token less.
+    RevokeToken {
+        /// Which.
+        hash: Digest,
+    },
+    /// Charged at once.
+    Spend(Priced),
+    /// Held for some milliseconds.
+    Reserve(Priced, u64),
+    /// How much was used.
+    Commit {
+        /// Where.
+        dataset: Name,
+        /// Which.
+        id: RequestId,
+        /// How many, so far.
+        used: Option<u64>,
+    },
+    /// The rest is free again, on the word of whoever asks that nothing of it was drawn.
+    Cancel {
+        /// Where.
+        dataset: Name,
+        /// Which.
+        id: RequestId,
+    },
+}
+
+/// A request to spend, and what it costs.
+#[derive(Clone, Debug)]
+pub struct Priced {
+    /// Where.
+    pub dataset: Name,
+    /// Whoever asks made it.
+    pub id: RequestId,
+    /// Which blocks.
+    pub blocks: Option<Blocks>,
+    /// What for.
+    pub note: Option<Note>,
+    /// What.
+    pub mechanism: Mechanism,
+    /// How much of it, in the dataset's currency.
+    pub charge: Charge,
+}
+
+/// What is needed to price a mechanism in a dataset; never changes.
+#[derive(Clone, Debug)]
+pub struct Pricing {
+    rule: Arc<AnyRule>,
+    neighbors: Relation,
+}
+
+impl Pricing {
+    /// What a mechanism costs: slow, and independent of whatever was asked before.
+    ///
+    /// # Errors
+    /// [`Mistake`] when it is not a mechanism, or has no price here.
+    pub fn price(&self, mechanism: &Mechanism) -> Result<Charge, Mistake> {
+        self.price_cost(&Cost::of(&Checked::try_from(mechanism)?, self.neighbors)?)
+    }
+
+    fn price_cost(&self, cost: &Cost) -> Result<Charge, Mistake> {
+        Ok(self.rule.currency().price(cost, self.neighbors)?)
+    }
+}
+
+impl Command {
+    /// The request to spend or to reserve that it is.
+    pub(crate) const fn priced(&self) -> Option<&Priced> {
+        match self {
+            Self::Spend(priced) | Self::Reserve(priced, _) => Some(priced),
+            Self::CreateDataset(_)
+            | Self::AddBlocks { .. }
+            | Self::CloseDataset { .. }
+            | Self::SetAllowance { .. }
+            | Self::GrantToken { .. }
+            | Self::RevokeToken { .. }
+            | Self::Commit { .. }
+            | Self::Cancel { .. } => None,
+        }
+    }
+
+    /// The reservation that it is about, and whether it says how far one is with it.
+    pub(crate) const fn reservation(&self) -> Option<(&Name, &RequestId, bool)> {
+        match self {
+            Self::Commit { dataset, id, used } => Some((dataset, id, used.is_some())),
+            Self::Cancel { dataset, id } => Some((dataset, id, false)),
+            Self::CreateDataset(_)
+            | Self::AddBlocks { .. }
+            | Self::CloseDataset { .. }
+            | Self::SetAllowance { .. }
+            | Self::GrantToken { .. }
+            | Self::RevokeToken { .. }
+            | Self::Spend(_)
+            | Self::Reserve(..) => None,
+        }
+    }
+}
+
+impl Dataset {
+    /// What is needed to price a mechanism here.
+    #[must_use]
+    pub fn pricing(&self) -> Pricing {
+        Pricing { rule: Arc::clone(self.rule()), neighbors: self.neighbors().into() }
+    }
+
+    /// Why a charge would be refused now, and how many of the same would fit; `None` when it would be admitted.
+    #[must_use]
+    pub fn refusal(&self, charge: &Charge, blocks: Option<&[Name]>, by: &Name) -> Option<Refused> {
+        let objects =
+            |(name, account): (AccountName, &super::Account)| Some((name, account.filter().objects_to(charge)?));
+        let (account, reason) = self.touched(blocks, by).find_map(objects)?;
+        // Of several of the same, fewer than all.
+        let most = charge.cost().as_repeat().1.get() - 1;
+        let largest_count = if reason == Reason::OtherCurrency { 0 } else { self.room(charge, most, blocks, by) };
+        Some(Refused { account, reason: reason.explanation().to_owned(), largest_count })
+    }
+
+    /// Of a charge, or of what it repeats: how many would be admitted now, up to `most`.
+    #[must_use]
+    pub fn room(&self, charge: &Charge, most: u64, blocks: Option<&[Name]>, by: &Name) -> u64 {
+        let Ok(one) = self.pricing().price_cost(&charge.cost().as_repeat().0) else { return 0 };
+        // Each account is asked only for what those before it had room for.
+        self.touched(blocks, by).fold(most, |most, (_, account)| account.filter().room_for(&one, most))
+    }
+
+    /// The blocks that a request touches, each once.
+    ///
+    /// # Errors
+    /// [`Mistake`] when it names what there is not, or nothing.
+    pub fn blocks(&self, asked: Option<&Blocks>) -> Result<Option<Vec<Name>>, Mistake> {
+        let mut blocks: Vec<Name> = match (asked, self.has_blocks()) {
+            (None, false) => return Ok(None),
+            (Some(_), false) => return Err(Mistake::NoBlocks(self.name().clone())),
+            (None, true) => return Err(Mistake::BlocksNeeded(self.name().clone())),
+            (Some(Blocks::Word(BlockWord::All)), true) => self.block_names().cloned().collect(),
+            (Some(Blocks::These(blocks)), true) => blocks.clone(),
+        };
+        blocks.sort();
+        blocks.dedup();
+        at_most("blocks in one request", blocks.len(), MOST_BLOCKS)?;
+        if blocks.is_empty() {
+            return Err(Mistake::EmptyBlocks);
+        }
+        let known = |block: &Name| self.accounts.contains_key(&AccountName::Block(block.clone()));
+        match blocks.iter().find(|block| !known(block)) {
+            Some(block) => Err(Mistake::UnknownBlock { dataset: self.name().clone(), block: block.clone() }),
+            None => Ok(Some(blocks)),
+        }
+    }
+
+    fn block_names(&self) -> impl Iterator<Item = &Name> {
+        self.accounts.keys().filter_map(|name| match name {
+            AccountName::Block(name) => Some(name),
+            AccountName::Dataset | AccountName::Allowance(_) => None,
+        })
+    }
+}
+
+impl State {
+    /// What a request becomes. Nothing is changed; none of the events is true before it was applied. An empty list: what is
+    /// asked for is so already.
+    ///
+    /// # Errors
+    /// [`Mistake`] when it is not a request.
+    pub fn decide(&self, asked: &Asked, at: u64) -> Result<Vec<Event>, Mistake> {
+        let by = asked.by.clone();
+        match &asked.command {
+            Command::CreateDataset(new) => self.create(new, by),
+            Command::AddBlocks { dataset, blocks } => {
+                let known = self.open(dataset)?;
+                if !known.has_blocks() {
+                    return Err(Mistake::NoBlocks(dataset.clone()));
+                }
+                let mut blocks = blocks.clone();
+                blocks.sort();
+                blocks.dedup();
+                blocks.retain(|block| !known.accounts.contains_key(&AccountName::Block(block.clone())));
+                at_most("blocks", known.accounts.len() + blocks.len(), MOST_BLOCKS)?;
+                if blocks.is_empty() {
+                    return Ok(Vec::new());
+                }
+                Ok(vec![Event::BlocksAdded { dataset: dataset.clone(), by, blocks }])
+            }
+            Command::CloseDataset { dataset } => {
+                let closed = self.find(dataset)?.is_closed();
+                Ok(if closed { Vec::new() } else { vec![Event::DatasetClosed { dataset: dataset.clone(), by }] })
+            }
+            Command::SetAllowance { dataset, allowance } => {
+                let known = self.open(dataset)?;
+                at_most("members", allowance.members.len(), MOST_THINGS)?;
+                at_most("allowances", known.allowances.len() + 1, MOST_THINGS)?;
+                let rule = StoredRule::from(&ceiling(known.rule(), allowance)?);
+                let (members, allowance) = (allowance.members.clone(), allowance.name.clone());
+                Ok(vec![Event::AllowanceSet { dataset: dataset.clone(), by, allowance, members, rule }])
+            }
+            Command::GrantToken { holder, hash, role, datasets, explicit_curves, expires } => {
+                at_most("tokens", self.tokens.len() + 1, MOST_THINGS)?;
+                if let Some(unknown) = datasets.iter().flatten().find(|name| self.dataset(name).is_none()) {
+                    return Err(Mistake::UnknownDataset(unknown.clone()));
+                }
+                let (holder, datasets) = (holder.clone(), datasets.clone());
+                let (hash, role, explicit_curves, expires) = (*hash, *role, *explicit_curves, *expires);
+                Ok(vec![Event::TokenGranted { holder, by, hash, role, datasets, explicit_curves, expires }])
+            }
+            Command::RevokeToken { hash } => {
+                self.tokens.get(&hash.to_string()).ok_or(Mistake::UnknownToken)?;
+                Ok(vec![Event::TokenRevoked { hash: *hash, by }])
+            }
+            Command::Spend(priced) => {
+                let (mut events, decided) = self.request(asked, priced)?;
+                events.push(Event::Spent(decided));
+                Ok(events)
+            }
+            Command::Reserve(priced, milliseconds) => {
+                let held = self.open(&priced.dataset)?.reservations.len();
+                at_most("open reservations", held + 1, MOST_RESERVATIONS)?;
+                let (mut events, decided) = self.request(asked, priced)?;
+                events.push(Event::Reserved { decided, expires: at.saturating_add(*milliseconds) });
+                Ok(events)
+            }
+            Command::Commit { dataset, id, used } => {
+                let (held, cost) = self.held(dataset, &by, id, at)?;
+                let most = cost.as_repeat().1.get();
+                if let Some(used) = used.filter(|used| !(held.used..=most).contains(used)) {
+                    return Err(Mistake::Used { given: used, least: held.used, most });
+                }
+                if *used == Some(held.used) {
+                    return Ok(Vec::new());
+                }
+                Ok(vec![Event::Committed { dataset: dataset.clone(), by, id: id.clone(), used: *used }])
+            }
+            Command::Cancel { dataset, id } => {
+                let (held, cost) = self.held(dataset, &by, id, at)?;
+                let mut events = Vec::new();
+                let mut kept = None;
+                if held.used > 0 {
+                    // What was used costs what it costs alone; the rest is what is freed.
+                    let known = self.find(dataset)?;
+                    let used = cost.as_repeat().0.repeat(held.used)?;
+                    let charge = known.pricing().price_cost(&used)?;
+                    let mechanism = Mechanism::from(&used.mechanism());
+                    kept = Some(self.price_entry(dataset, &mechanism, &charge, &mut events));
+                }
+                events.push(Event::Cancelled { dataset: dataset.clone(), by, id: id.clone(), kept });
+                Ok(events)
+            }
+        }
+    }
+
+    fn find(&self, name: &Name) -> Result<&Dataset, Mistake> {
+        self.dataset(name).ok_or_else(|| Mistake::UnknownDataset(name.clone()))
+    }
+
+    fn open(&self, name: &Name) -> Result<&Dataset, Mistake> {
+        let dataset = self.find(name)?;
+        if dataset.is_closed() { Err(Mistake::Closed(name.clone())) } else { Ok(dataset) }
+    }
+
+    fn create(&self, new: &NewDataset, by: Name) -> Result<Vec<Event>, Mistake> {
+        let rule = new.filter.rule()?;
+        let reading_delta = reading_delta(new, &rule)?;
+        at_most("datasets", self.datasets.len() + 1, MOST_THINGS)?;
+        at_most("blocks", new.blocks.as_ref().map_or(0, Vec::len), MOST_BLOCKS)?;
+        if new.privacy_unit.trim().is_empty() || new.privacy_unit.len() > 64 {
+            return Err(OutOfDomain::new(
+                "privacy_unit",
+                format!("{:?}", new.privacy_unit),
+                "a word such as \"record\"",
+            )
+            .into());
+        }
+        if let Some(known) = self.dataset(&new.name) {
+            let same = known.neighbors() == new.neighbors
+                && known.privacy_unit() == new.privacy_unit
+                && **known.rule() == rule
+                && known.has_blocks() == new.blocks.is_some();
+            return if same { Ok(Vec::new()) } else { Err(Mistake::DatasetExists(new.name.clone())) };
+        }
+        Ok(vec![Event::DatasetCreated(Box::new(DatasetCreated {
+            dataset: new.name.clone(),
+            by,
+            neighbors: new.neighbors,
+            privacy_unit: new.privacy_unit.clone(),
+            filter: new.filter.clone(),
+            rule: StoredRule::from(&rule),
+            reading_delta,
+            blocks: new.blocks.clone(),
+        }))])
+    }
+
+    /// The decision about a request, and before it what it costs if that is not written yet.
+    fn request(&self, asked: &Asked, priced: &Priced) -> Result<(Vec<Event>, Decided), Mistake> {
+        let dataset = self.open(&priced.dataset)?;
+        if !asked.explicit_curves && has_explicit_curve(&priced.mechanism) {
+            return Err(Mistake::ExplicitCurve);
+        }
+        let blocks = dataset.blocks(priced.blocks.as_ref())?;
+        let mut events = Vec::new();
+        let price = self.price_entry(&priced.dataset, &priced.mechanism, &priced.charge, &mut events);
+        let refused = dataset.refusal(&priced.charge, blocks.as_deref(), &asked.by);
+        let (dataset, by, id) = (priced.dataset.clone(), asked.by.clone(), priced.id.clone());
+        Ok((events, Decided { dataset, by, id, price, blocks, note: priced.note.clone(), refused }))
+    }
+
+    /// The entry that says what a mechanism costs: one that is written, or the next.
+    fn price_entry(&self, dataset: &Name, mechanism: &Mechanism, charge: &Charge, events: &mut Vec<Event>) -> u64 {
+        let sums = charge.to_sums();
+        let latest = self.prices.latest.get(&(dataset.clone(), written(mechanism))).copied();
+        let is_same = |entry: &u64| self.price(*entry).is_some_and(|price: &Arc<Price>| price.sums == sums);
+        latest.filter(is_same).unwrap_or_else(|| {
+            events.push(Event::Priced {
+                dataset: dataset.clone(),
+                mechanism: mechanism.clone(),
+                amounts: sums.lanes().iter().map(|&amount| amount.into()).collect(),
+                slack: sums.slack().into(),
+            });
+            self.seq() + 1
+        })
+    }
+
+    /// A reservation that is open at a time, and what it is for.
+    fn held(&self, dataset: &Name, by: &Name, id: &RequestId, at: u64) -> Result<(&super::Reservation, Cost), Mistake> {
+        let known = self.find(dataset)?;
+        let held = known.reservations.get(&(by.clone(), id.clone()));
+        let held = held.ok_or_else(|| Mistake::UnknownReservation(id.clone()))?;
+        if held.expires <= at {
+            return Err(Mistake::ReservationClosed { id: id.clone(), how: "left to expire" });
+        }
+        Ok((held, Cost::of(&Checked::try_from(&held.mechanism)?, known.neighbors().into())?))
+    }
+}
+
+/// The δ at which a dataset's odometer is read: as asked for, the budget's, or 10⁻⁶.
+fn reading_delta(new: &NewDataset, rule: &AnyRule) -> Result<f64, Mistake> {
+    let budget = match rule {
+        AnyRule::Mixture(rule) => Some(rule.budget().loss_delta()),
+        AnyRule::Union(rule) => Some(rule.budget().loss_delta()),
+        AnyRule::Pure(rule) => Some(rule.budget().loss_delta()),
+        AnyRule::Approximate(rule) => Some(rule.budget().loss_delta()),
+        AnyRule::FixedOrder(_) | AnyRule::Zcdp(_) | AnyRule::Gdp(_) => None,
+    };
+    let words = new.filter.delta().map(Number::Decimal);
+    let delta = match (&new.reading_delta, budget, words) {
+        (Some(delta), _, _) => delta.down("reading_delta")?,
+        (None, Some(delta), _) if delta > Delta::ZERO => delta.get(),
+        (None, None, Some(delta)) => delta.down("delta")?,
+        (None, Some(_), _) | (None, None, None) => 1e-6,
+    };
+    if 0.0 < delta && delta < 1.0 {
+        return Ok(delta);
+    }
+    Err(OutOfDomain::new("reading_delta", delta, "0 < reading_delta < 1").into())
+}
+
+fn has_explicit_curve(mechanism: &Mechanism) -> bool {
+    match mechanism {
+        Mechanism::Renyi { .. } => true,
+        Mechanism::Repeat { of, .. } => has_explicit_curve(of),
+        Mechanism::AllOf(all) | Mechanism::Parallel(all) => all.iter().any(has_explicit_curve),
+        Mechanism::Gaussian(_)
+        | Mechanism::Laplace { .. }
+        | Mechanism::RandomizedResponse { .. }
+        | Mechanism::Exponential { .. }
+        | Mechanism::Pure { .. }
+        | Mechanism::Approximate { .. }
+        | Mechanism::Zcdp { .. }
+        | Mechanism::Gdp { .. }
+        | Mechanism::PoissonSampledGaussian { .. }
+        | Mechanism::FixedSizeSampledGaussian { .. }
+        | Mechanism::BallsAndBinsEpoch { .. }
+        | Mechanism::PartitionedEpoch { .. } => false,
+    }
+}
+
+const fn at_most(what: &'static str, given: usize, most: usize) -> Result<(), Mistake> {
+    if given <= most { Ok(()) } else { Err(Mistake::TooMany { what, given, most }) }
+}

@@ -1,0 +1,82 @@
+//! Where the log is kept. A store only remembers: what it may be told, and what it means, is decided elsewhere.
+
+mod location;
+mod sql;
+
+pub use location::Location;
+pub use sql::SqlStore;
+
+use crate::entry::Digest;
+use std::future::Future;
+
+/// The last entry of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Its number; 0 before the first.
+    pub seq: u64,
+    /// Its digest.
+    pub digest: Digest,
+}
+
+/// A state that was stored, as text, and the fingerprints of the entries since the one before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The entry after which it is the state.
+    pub seq: u64,
+    /// The state.
+    pub state: String,
+    /// The fingerprints.
+    pub fingerprints: Vec<u8>,
+}
+
+/// What a writer needs of a store.
+///
+/// # Contract
+/// Between [`Store::begin`] and [`Store::commit`] or [`Store::rollback`] no other writer, of this process or any other, appends.
+/// When `commit` returns, everything appended since `begin` is durable; when it fails, either all of it is there or nothing, and
+/// which of the two is seen after [`Store::reconnect`].
+pub trait Store: Send + 'static {
+    /// Begins, and says where the log ends.
+    fn begin(&mut self) -> impl Future<Output = Result<Head, StoreError>> + Send;
+    /// Appends lines, the last of which is the new head.
+    fn append(&mut self, lines: &[String], head: Head) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Stores a snapshot in place of the one before, and its fingerprints beside those before.
+    fn save(&mut self, snapshot: &Snapshot) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Makes it durable.
+    fn commit(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Forgets what was appended since `begin`.
+    fn rollback(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// At most `most` lines after an entry, in order.
+    fn lines(&mut self, after: u64, most: u64) -> impl Future<Output = Result<Vec<String>, StoreError>> + Send;
+    /// The last state that was stored.
+    fn state(&mut self) -> impl Future<Output = Result<Option<String>, StoreError>> + Send;
+    /// All fingerprints that were stored, in order.
+    fn fingerprints(&mut self) -> impl Future<Output = Result<Vec<Vec<u8>>, StoreError>> + Send;
+    /// Begins anew after an error.
+    fn reconnect(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// A fault of the environment.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database said so.
+    #[error("the database failed: {0}")]
+    Sql(#[from] sqlx::Error),
+    /// A store that is not as it was left.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    /// Made by a later version.
+    #[error("the store has format {given}; this version knows up to {known}: use a later paygo")]
+    Version {
+        /// What was found.
+        given: i64,
+        /// What is known.
+        known: i64,
+    },
+    /// What it acknowledges might be lost.
+    #[error("the database does not keep what it acknowledges: {0}")]
+    NotDurable(String),
+    /// Not a place.
+    #[error("{0}")]
+    Location(String),
+}

@@ -1,0 +1,272 @@
+//! The log in a database: the same statements on SQLite and PostgreSQL.
+//!
+//! One row holds the head of the log. A writer locks it before it reads (`BEGIN IMMEDIATE`, `SELECT … FOR UPDATE`), so that
+//! replicas and other processes wait for each other, and moves it only from where it found it.
+
+use super::{Head, Location, Snapshot, Store, StoreError};
+use crate::entry::Digest;
+use sqlx::any::AnyRow;
+use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
+use std::fmt::Write as _;
+
+/// One step of the schema for each version.
+const MIGRATIONS: &[&[&str]] = &[&[
+    "CREATE TABLE paygo_head (one {integer} PRIMARY KEY, seq BIGINT NOT NULL, digest TEXT NOT NULL)",
+    "CREATE TABLE paygo_entries (seq {integer} PRIMARY KEY, line TEXT NOT NULL)",
+    "CREATE TABLE paygo_snapshot (one {integer} PRIMARY KEY, seq BIGINT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL)",
+    "CREATE TABLE paygo_fingerprints (seq {integer} PRIMARY KEY, bytes {bytes} NOT NULL)",
+]];
+
+/// Most rows of one statement.
+const MOST_ROWS: usize = 256;
+
+/// A connection to a database.
+#[derive(Debug)]
+pub struct SqlStore {
+    location: Location,
+    /// `None` after an error: whatever was begun is over.
+    connection: Option<AnyConnection>,
+}
+
+impl SqlStore {
+    /// Connects, and makes or brings up to date what is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when there is no way to the database, it was made by a later version, or does not keep what it
+    /// acknowledges.
+    pub async fn open(location: &Location) -> Result<Self, StoreError> {
+        sqlx::any::install_default_drivers();
+        let mut store = Self { location: location.clone(), connection: None };
+        store.reconnect().await?;
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    fn is_file(&self) -> bool {
+        matches!(self.location, Location::File(_))
+    }
+
+    fn connection(&mut self) -> Result<&mut AnyConnection, StoreError> {
+        self.connection.as_mut().ok_or_else(|| StoreError::Sql(sqlx::Error::PoolClosed))
+    }
+
+    async fn run(&mut self, statement: &str) -> Result<(), StoreError> {
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(self.connection()?).await?;
+        Ok(())
+    }
+
+    async fn number(&mut self, query: &str) -> Result<Option<i64>, StoreError> {
+        let row = sqlx::query(AssertSqlSafe(query)).fetch_optional(self.connection()?).await?;
+        Ok(row.map(|row| row.try_get(0)).transpose()?)
+    }
+
+    /// What a connection needs to be durable and to give up.
+    async fn prepare(&mut self) -> Result<(), StoreError> {
+        if self.is_file() {
+            for pragma in ["busy_timeout = 10000", "journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"] {
+                self.run(&format!("PRAGMA {pragma}")).await?;
+            }
+            return Ok(());
+        }
+        // A replica that is frozen in the middle of a transaction loses its lock.
+        for setting in
+            ["lock_timeout = '10s'", "idle_in_transaction_session_timeout = '30s'", "synchronous_commit = on"]
+        {
+            self.run(&format!("SET {setting}")).await?;
+        }
+        let fsync = sqlx::query("SELECT current_setting('fsync')").fetch_one(self.connection()?).await?;
+        if fsync.try_get::<String, _>(0)? != "on" {
+            return Err(StoreError::NotDurable("fsync is off; expected on".to_owned()));
+        }
+        Ok(())
+    }
+
+    async fn migrate(&mut self) -> Result<(), StoreError> {
+        let (integer, bytes) = if self.is_file() { ("INTEGER", "BLOB") } else { ("BIGINT", "BYTEA") };
+        if self.is_file() {
+            self.run("BEGIN IMMEDIATE").await?;
+        } else {
+            // Two replicas that start at once make the tables once.
+            self.run("BEGIN").await?;
+            sqlx::query("SELECT pg_advisory_xact_lock(7021)").execute(self.connection()?).await?;
+        }
+        self.run("CREATE TABLE IF NOT EXISTS paygo_schema (version BIGINT NOT NULL)").await?;
+        let version = self.number("SELECT version FROM paygo_schema").await?;
+        let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+        let given = version.unwrap_or(0);
+        if given > known {
+            self.run("ROLLBACK").await?;
+            return Err(StoreError::Version { given, known });
+        }
+        for step in MIGRATIONS.iter().skip(usize::try_from(given).unwrap_or(0)) {
+            for statement in *step {
+                self.run(&statement.replace("{integer}", integer).replace("{bytes}", bytes)).await?;
+            }
+        }
+        if version.is_none() {
+            self.run(&format!("INSERT INTO paygo_schema (version) VALUES ({known})")).await?;
+            self.run(&format!("INSERT INTO paygo_head (one, seq, digest) VALUES (1, 0, '{}')", Digest::ZERO)).await?;
+        } else if given < known {
+            self.run(&format!("UPDATE paygo_schema SET version = {known}")).await?;
+        }
+        self.run("COMMIT").await
+    }
+
+    /// Runs a step; after an error the connection is not used again.
+    async fn step<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if outcome.is_err()
+            && let Some(connection) = self.connection.take()
+        {
+            // Closing ends the transaction; the database forgets or keeps it as a whole.
+            connection.close_hard().await.ok();
+        }
+        outcome
+    }
+
+    async fn try_begin(&mut self) -> Result<Head, StoreError> {
+        let file = self.is_file();
+        self.run(if file { "BEGIN IMMEDIATE" } else { "BEGIN" }).await?;
+        let query = if file {
+            "SELECT seq, digest FROM paygo_head WHERE one = 1"
+        } else {
+            "SELECT seq, digest FROM paygo_head WHERE one = 1 FOR UPDATE"
+        };
+        let row = sqlx::query(query).fetch_one(self.connection()?).await?;
+        head(&row)
+    }
+
+    async fn try_append(&mut self, lines: &[String], new: Head) -> Result<(), StoreError> {
+        let count = u64::try_from(lines.len()).unwrap_or(u64::MAX);
+        let before = new.seq.checked_sub(count).ok_or_else(|| StoreError::Damaged("numbers below zero".to_owned()))?;
+        let (mut seq, mut rest) = (before, lines);
+        while !rest.is_empty() {
+            // Powers of two, so that few statements are prepared.
+            let rows = (rest.len().min(MOST_ROWS) + 1).next_power_of_two() / 2;
+            let (chunk, others) = rest.split_at(rows);
+            let mut statement = String::from("INSERT INTO paygo_entries (seq, line) VALUES ");
+            for row in 0..rows {
+                let comma = if row == 0 { "" } else { ", " };
+                write!(statement, "{comma}(${}, ${})", 2 * row + 1, 2 * row + 2).ok();
+            }
+            let mut query = sqlx::query(AssertSqlSafe(statement));
+            for line in chunk {
+                seq += 1;
+                query = query.bind(number(seq)?).bind(line.clone());
+            }
+            query.execute(self.connection()?).await?;
+            rest = others;
+        }
+        // The predicate is inside the statement: a head that somebody else moved is not moved.
+        let moved = sqlx::query("UPDATE paygo_head SET seq = $1, digest = $2 WHERE one = 1 AND seq = $3")
+            .bind(number(new.seq)?)
+            .bind(new.digest.to_string())
+            .bind(number(before)?)
+            .execute(self.connection()?)
+            .await?;
+        if moved.rows_affected() == 1 {
+            return Ok(());
+        }
+        Err(StoreError::Damaged(format!("the log does not end at entry {before}, where it was found")))
+    }
+
+    async fn try_save(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.run("DELETE FROM paygo_snapshot").await?;
+        sqlx::query("INSERT INTO paygo_snapshot (one, seq, digest, state) VALUES (1, $1, $2, $3)")
+            .bind(number(snapshot.seq)?)
+            .bind(Digest::of(&snapshot.state).to_string())
+            .bind(snapshot.state.clone())
+            .execute(self.connection()?)
+            .await?;
+        sqlx::query("INSERT INTO paygo_fingerprints (seq, bytes) VALUES ($1, $2)")
+            .bind(number(snapshot.seq)?)
+            .bind(snapshot.fingerprints.clone())
+            .execute(self.connection()?)
+            .await?;
+        Ok(())
+    }
+
+    async fn try_lines(&mut self, after: u64, most: u64) -> Result<Vec<String>, StoreError> {
+        let rows = sqlx::query("SELECT line FROM paygo_entries WHERE seq > $1 ORDER BY seq LIMIT $2")
+            .bind(number(after)?)
+            .bind(number(most)?)
+            .fetch_all(self.connection()?)
+            .await?;
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+
+    async fn try_state(&mut self) -> Result<Option<String>, StoreError> {
+        let row = sqlx::query("SELECT digest, state FROM paygo_snapshot").fetch_optional(self.connection()?).await?;
+        let Some(row) = row else { return Ok(None) };
+        let (digest, state): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        // A damaged snapshot is passed over: the log says everything that it says.
+        Ok((Digest::of(&state).to_string() == digest).then_some(state))
+    }
+
+    async fn try_fingerprints(&mut self) -> Result<Vec<Vec<u8>>, StoreError> {
+        let rows =
+            sqlx::query("SELECT bytes FROM paygo_fingerprints ORDER BY seq").fetch_all(self.connection()?).await?;
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+}
+
+fn head(row: &AnyRow) -> Result<Head, StoreError> {
+    let (seq, digest): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+    let damaged = |what: &str| StoreError::Damaged(format!("the head of the log: {what}"));
+    let seq = u64::try_from(seq).map_err(|_| damaged("a negative number"))?;
+    Ok(Head { seq, digest: Digest::try_from(digest).map_err(damaged)? })
+}
+
+fn number(value: u64) -> Result<i64, StoreError> {
+    i64::try_from(value).map_err(|_| StoreError::Damaged(format!("{value} is no number of an entry")))
+}
+
+impl Store for SqlStore {
+    async fn begin(&mut self) -> Result<Head, StoreError> {
+        let outcome = self.try_begin().await;
+        self.step(outcome).await
+    }
+
+    async fn append(&mut self, lines: &[String], head: Head) -> Result<(), StoreError> {
+        let outcome = self.try_append(lines, head).await;
+        self.step(outcome).await
+    }
+
+    async fn save(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        let outcome = self.try_save(snapshot).await;
+        self.step(outcome).await
+    }
+
+    async fn commit(&mut self) -> Result<(), StoreError> {
+        let outcome = self.run("COMMIT").await;
+        self.step(outcome).await
+    }
+
+    async fn rollback(&mut self) -> Result<(), StoreError> {
+        let outcome = self.run("ROLLBACK").await;
+        self.step(outcome).await
+    }
+
+    async fn lines(&mut self, after: u64, most: u64) -> Result<Vec<String>, StoreError> {
+        let outcome = self.try_lines(after, most).await;
+        self.step(outcome).await
+    }
+
+    async fn state(&mut self) -> Result<Option<String>, StoreError> {
+        let outcome = self.try_state().await;
+        self.step(outcome).await
+    }
+
+    async fn fingerprints(&mut self) -> Result<Vec<Vec<u8>>, StoreError> {
+        let outcome = self.try_fingerprints().await;
+        self.step(outcome).await
+    }
+
+    async fn reconnect(&mut self) -> Result<(), StoreError> {
+        if let Some(connection) = self.connection.take() {
+            connection.close_hard().await.ok();
+        }
+        self.connection = Some(AnyConnection::connect(&self.location.url()).await?);
+        let outcome = self.prepare().await;
+        self.step(outcome).await
+    }
+}

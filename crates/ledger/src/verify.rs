@@ -1,0 +1,416 @@
+//! Everything derived again from the log alone, by other code than that which decides.
+//!
+//! Lines are read as plain JSON, amounts as digits, sums as integers with the infinite ones counted apart. Only the question
+//! whether sums are within a budget is put to the same rules, since they are the theorems.
+
+use crate::entry::Digest;
+use crate::state::State;
+use crate::store::{Store, StoreError};
+use paygo_accounting::filter::{AnyRule, Rule};
+use paygo_accounting::stored::StoredRule;
+use paygo_numeric::Amount;
+use serde::Deserialize as _;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, HashMap};
+
+/// Lines that are read at once.
+const PAGE: u64 = 4096;
+
+/// Why a log cannot be trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// The first entry that is wrong.
+    #[error("entry {seq}: {what}")]
+    Entry {
+        /// Which.
+        seq: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// What the ledger believes is not what its log says.
+    #[error("{0}")]
+    Balance(String),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What the log says.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// How many entries it has.
+    pub entries: u64,
+    /// The digest of the last.
+    pub digest: Option<Digest>,
+    /// How many requests were admitted, and how many refused.
+    pub decisions: (u64, u64),
+    /// What is charged in each account of each dataset.
+    pub balances: BTreeMap<String, BTreeMap<String, Balance>>,
+}
+
+/// What is charged: a sum in each lane, the last one of steps' own δ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    lanes: Vec<Lane>,
+}
+
+/// A sum of units of 10⁻¹⁸, and how many infinite amounts are in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lane {
+    units: u128,
+    infinite: u64,
+}
+
+impl Balance {
+    fn add(&mut self, amounts: &Amounts) {
+        self.lanes.resize(amounts.len().max(self.lanes.len()), Lane::default());
+        for (lane, amount) in self.lanes.iter_mut().zip(amounts) {
+            match amount {
+                Some(units) => lane.units += units,
+                None => lane.infinite += 1,
+            }
+        }
+    }
+
+    fn take(&mut self, amounts: &Amounts) -> Result<(), String> {
+        for (lane, amount) in self.lanes.iter_mut().zip(amounts) {
+            let less = match amount {
+                Some(units) => lane.units.checked_sub(*units).map(|units| lane.units = units),
+                None => lane.infinite.checked_sub(1).map(|infinite| lane.infinite = infinite),
+            };
+            less.ok_or("frees more than is charged")?;
+        }
+        Ok(())
+    }
+
+    /// As the sums of a rule, and of the slack.
+    fn amounts(&self, lanes: usize) -> (Vec<Amount>, Amount) {
+        let amount = |i: usize| match self.lanes.get(i) {
+            None => Amount::ZERO,
+            Some(Lane { infinite: 0, units }) => {
+                let text = format!("{}.{:018}", units / 1_000_000_000_000_000_000, units % 1_000_000_000_000_000_000);
+                Amount::from_decimal_up(&text).unwrap_or(Amount::INFINITE)
+            }
+            Some(_) => Amount::INFINITE,
+        };
+        ((0..lanes).map(amount).collect(), amount(lanes))
+    }
+}
+
+/// Units in each lane and of the slack; `None` for an infinite amount.
+type Amounts = Vec<Option<u128>>;
+
+struct Held {
+    accounts: Vec<String>,
+    amounts: Amounts,
+    expires: u64,
+}
+
+#[derive(Default)]
+struct Dataset {
+    rules: HashMap<String, AnyRule>,
+    balances: BTreeMap<String, Balance>,
+    /// `None` for a dataset without blocks.
+    blocks: Option<Vec<String>>,
+    allowances: BTreeMap<String, Vec<String>>,
+    held: BTreeMap<(String, String), Held>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Derived {
+    seq: u64,
+    at: u64,
+    digest: [u8; 32],
+    datasets: BTreeMap<String, Dataset>,
+    prices: HashMap<u64, (String, Amounts)>,
+    /// A hash of every id, to find those used twice.
+    ids: Vec<u128>,
+    decisions: (u64, u64),
+}
+
+/// Derives everything from the log, checks each link, and compares with a state that was derived by the ledger itself.
+/// `receipts` are entries that must be there; `progress` hears how many entries are done.
+///
+/// # Errors
+/// [`VerifyError`] with the first thing that is wrong.
+pub async fn verify(
+    store: &mut impl Store,
+    state: &State,
+    receipts: &[(u64, Digest)],
+    mut progress: impl FnMut(u64),
+) -> Result<Report, VerifyError> {
+    let mut derived = Derived::default();
+    while derived.seq < state.seq() {
+        let lines = store.lines(derived.seq, PAGE.min(state.seq() - derived.seq)).await?;
+        if lines.is_empty() {
+            return Err(VerifyError::Entry { seq: derived.seq + 1, what: "is missing".to_owned() });
+        }
+        for line in &lines {
+            let seq = derived.seq + 1;
+            derived.entry(line).map_err(|what| VerifyError::Entry { seq, what })?;
+            let digest = Digest::of(line);
+            if let Some((_, receipt)) = receipts.iter().find(|(entry, receipt)| *entry == seq && *receipt != digest) {
+                let what = format!("has digest {digest}, but somebody holds a receipt for {receipt}");
+                return Err(VerifyError::Entry { seq, what });
+            }
+        }
+        progress(derived.seq);
+    }
+    if let Some((seq, _)) = receipts.iter().find(|(seq, _)| *seq > derived.seq) {
+        return Err(VerifyError::Entry {
+            seq: *seq,
+            what: "is missing, but somebody holds a receipt for it".to_owned(),
+        });
+    }
+    derived.finish(state)
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, String> {
+    value[field].as_str().ok_or_else(|| format!("has no {field}"))
+}
+
+fn whole(value: &Value, field: &str) -> Result<u64, String> {
+    value[field].as_u64().ok_or_else(|| format!("has no {field}"))
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(|each| each.as_str().map(str::to_owned)).collect()
+}
+
+/// Decimal digits as units of 10⁻¹⁸; `None` inside for `inf`.
+fn units(text: &str) -> Result<Option<u128>, String> {
+    if text == "inf" {
+        return Ok(None);
+    }
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if fraction.len() > 18 {
+        return Err(format!("has amount {text}, finer than 18 places"));
+    }
+    let digits = format!("{whole}{fraction:0<18}");
+    digits.parse().map(Some).map_err(|_| format!("has amount {text}, which is no number"))
+}
+
+impl Derived {
+    fn entry(&mut self, line: &str) -> Result<(), String> {
+        let value: Value = serde_json::from_str(line).map_err(|error| format!("is not JSON: {error}"))?;
+        let prev: String = self.digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        if whole(&value, "seq")? != self.seq + 1 {
+            return Err(format!("is numbered {}", value["seq"]));
+        }
+        if text(&value, "prev")? != prev {
+            return Err("the chain is broken: it does not hold the digest of the entry before".to_owned());
+        }
+        let at = whole(&value, "at")?;
+        if at < self.at {
+            return Err("is older than the entry before".to_owned());
+        }
+        (self.seq, self.at) = (self.seq + 1, at);
+        let (kind, event) = value["event"].as_object().and_then(|event| event.iter().next()).ok_or("has no event")?;
+        self.event(kind, event)?;
+        self.digest = Sha256::digest(line.as_bytes()).into();
+        Ok(())
+    }
+
+    fn event(&mut self, kind: &str, event: &Value) -> Result<(), String> {
+        match kind {
+            "opened" if self.seq == 1 => Ok(()),
+            _ if self.seq == 1 => Err("does not open a ledger, though it is the first".to_owned()),
+            "token_granted" | "token_revoked" => Ok(()),
+            "dataset_created" => {
+                let name = text(event, "dataset")?.to_owned();
+                let mut dataset = Dataset { blocks: event.get("blocks").map(texts), ..Dataset::default() };
+                dataset.rules.insert(String::new(), rule(&event["rule"])?);
+                match self.datasets.insert(name, dataset) {
+                    Some(_) => Err("creates a dataset again".to_owned()),
+                    None => Ok(()),
+                }
+            }
+            "blocks_added" => {
+                let added = texts(&event["blocks"]);
+                let blocks = self.dataset(event)?.blocks.as_mut().ok_or("adds blocks where there are none")?;
+                match added.iter().find(|block| blocks.contains(block)) {
+                    Some(block) => Err(format!("adds block {block} again")),
+                    None => {
+                        blocks.extend(added);
+                        Ok(())
+                    }
+                }
+            }
+            "dataset_closed" => {
+                self.dataset(event)?.closed = true;
+                Ok(())
+            }
+            "allowance_set" => {
+                let name = text(event, "allowance")?.to_owned();
+                let (members, rule) = (texts(&event["members"]), rule(&event["rule"])?);
+                let dataset = self.dataset(event)?;
+                dataset.rules.insert(format!("allowance {name}"), rule);
+                dataset.allowances.insert(name, members);
+                Ok(())
+            }
+            "priced" => {
+                let mut amounts = Vec::new();
+                for amount in texts(&event["amounts"]).iter().map(String::as_str).chain([text(event, "slack")?]) {
+                    amounts.push(units(amount)?);
+                }
+                let lanes = self.dataset(event)?.rules[""].currency().lanes();
+                if amounts.len() != lanes + 1 {
+                    return Err("has other lanes than its dataset".to_owned());
+                }
+                let name = text(event, "dataset")?.to_owned();
+                self.prices.insert(self.seq, (name, amounts));
+                Ok(())
+            }
+            "spent" => self.decided(event, None),
+            "reserved" => self.decided(&event["decided"], Some(whole(event, "expires")?)),
+            "committed" => {
+                let (at, key, whole) = (self.at, key(event)?, event.get("used").is_none());
+                let dataset = self.dataset(event)?;
+                dataset.held.retain(|_, held| held.expires > at);
+                let held = dataset.held.contains_key(&key);
+                if whole {
+                    dataset.held.remove(&key);
+                }
+                if held { Ok(()) } else { Err("commits a reservation that is not open".to_owned()) }
+            }
+            "cancelled" => self.cancelled(event),
+            _ => Err(format!("is a {kind}, which is not known here")),
+        }
+    }
+
+    fn dataset(&mut self, event: &Value) -> Result<&mut Dataset, String> {
+        let name = text(event, "dataset")?;
+        self.datasets.get_mut(name).ok_or_else(|| format!("names dataset {name}, which there is not"))
+    }
+
+    fn price(&self, event: &Value, field: &str) -> Result<Amounts, String> {
+        let (dataset, amounts) =
+            self.prices.get(&whole(event, field)?).ok_or("names a price that was not said before")?;
+        if dataset != text(event, "dataset")? {
+            return Err("names a price of another dataset".to_owned());
+        }
+        Ok(amounts.clone())
+    }
+
+    fn decided(&mut self, event: &Value, expires: Option<u64>) -> Result<(), String> {
+        let (by, id) = key(event)?;
+        let mut hash = Sha256::new();
+        for part in [text(event, "dataset")?, &by, &id] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        let hash: [u8; 32] = hash.finalize().into();
+        self.ids.push(hash[..16].iter().fold(0, |word, byte| word << 8 | u128::from(*byte)));
+        let amounts = self.price(event, "price")?;
+        let refused = event.get("refused").is_some();
+        let at = self.at;
+        let dataset = self.dataset(event)?;
+        dataset.held.retain(|_, held| held.expires > at);
+        if dataset.closed {
+            return Err("is decided in a closed dataset".to_owned());
+        }
+        let mut accounts: Vec<String> = match (&dataset.blocks, event.get("blocks").map(texts)) {
+            (None, None) => vec!["dataset".to_owned()],
+            (Some(known), Some(named)) if !named.is_empty() && named.iter().all(|block| known.contains(block)) => {
+                named.iter().map(|block| format!("block {block}")).collect()
+            }
+            _ => return Err("touches blocks that there are not".to_owned()),
+        };
+        let members = dataset.allowances.iter().filter(|(_, members)| members.contains(&by));
+        accounts.extend(members.map(|(name, _)| format!("allowance {name}")));
+        if refused {
+            self.decisions.1 += 1;
+            return Ok(());
+        }
+        for account in &accounts {
+            dataset.balances.entry(account.clone()).or_default().add(&amounts);
+        }
+        if let Some(expires) = expires {
+            dataset.held.insert((by, id), Held { accounts, amounts, expires });
+        }
+        self.decisions.0 += 1;
+        Ok(())
+    }
+
+    fn cancelled(&mut self, event: &Value) -> Result<(), String> {
+        let at = self.at;
+        let kept = if event.get("kept").is_some() { Some(self.price(event, "kept")?) } else { None };
+        let key = key(event)?;
+        let dataset = self.dataset(event)?;
+        let held = dataset.held.remove(&key).filter(|held| held.expires > at);
+        let held = held.ok_or("cancels a reservation that is not open")?;
+        for account in &held.accounts {
+            // The most that was ever charged is seen just before something is freed.
+            dataset.check(account)?;
+            let balance = dataset.balances.entry(account.clone()).or_default();
+            balance.take(&held.amounts)?;
+            if let Some(kept) = &kept {
+                balance.add(kept);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, state: &State) -> Result<Report, VerifyError> {
+        let balance = |what: String| VerifyError::Balance(what);
+        self.ids.sort_unstable();
+        if self.ids.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(balance("an id was decided twice".to_owned()));
+        }
+        if *state.digest().bytes() != self.digest {
+            return Err(balance("the last entry does not have the digest that the ledger holds".to_owned()));
+        }
+        let known: Vec<&str> = state.datasets().map(|dataset| dataset.name().as_str()).collect();
+        if known != self.datasets.keys().map(String::as_str).collect::<Vec<_>>() {
+            return Err(balance("the ledger has other datasets than its log".to_owned()));
+        }
+        let mut report = Report { entries: self.seq, decisions: self.decisions, ..Report::default() };
+        report.digest = (self.seq > 0).then(|| state.digest());
+        for believed in state.datasets() {
+            let name = believed.name();
+            let dataset = &self.datasets[name.as_str()];
+            for account in dataset.balances.keys() {
+                dataset.check(account).map_err(|what| balance(format!("dataset {name}: {what}")))?;
+            }
+            let accounts = believed.accounts().map(|(account, sums)| (account.to_string(), sums));
+            let ceilings = believed.allowances().map(|(name, _, sums)| (format!("allowance {name}"), sums));
+            for (account, believed) in accounts.chain(ceilings) {
+                let sums = believed.filter().sums();
+                let empty = Balance::default();
+                let balance_of = dataset.balances.get(&account).unwrap_or(&empty);
+                let (lanes, slack) = balance_of.amounts(sums.lanes().len());
+                if lanes != sums.lanes() || slack != sums.slack() {
+                    let what = "the ledger believes something else than its log says";
+                    return Err(balance(format!("dataset {name}, {account}: {what}")));
+                }
+            }
+            report.balances.insert(name.to_string(), dataset.balances.clone());
+        }
+        Ok(report)
+    }
+}
+
+impl Dataset {
+    /// Whether an account is within its budget.
+    fn check(&self, account: &str) -> Result<(), String> {
+        let rule = self.rules.get(account).unwrap_or(&self.rules[""]);
+        let Some(balance) = self.balances.get(account) else { return Ok(()) };
+        let (lanes, slack) = balance.amounts(rule.currency().lanes());
+        // A ceiling that was lowered below what was spent refuses everything, and promises nothing that it did not before.
+        if account.starts_with("allowance ") || (rule.allows(&lanes) && slack <= rule.slack()) {
+            return Ok(());
+        }
+        Err(format!("{account} was charged more than its budget"))
+    }
+}
+
+fn key(event: &Value) -> Result<(String, String), String> {
+    Ok((text(event, "by")?.to_owned(), text(event, "id")?.to_owned()))
+}
+
+fn rule(value: &Value) -> Result<AnyRule, String> {
+    let stored = StoredRule::deserialize(value).map_err(|error| format!("has a rule that cannot be read: {error}"))?;
+    AnyRule::try_from(&stored).map_err(|error| format!("has a rule that cannot be read: {error}"))
+}

@@ -1,0 +1,220 @@
+//! Whatever is changed in the store behind the ledger's back is found, at the entry where it was changed.
+
+mod common;
+
+use common::{Asker, Place, gaussian, name, read};
+use paygo_ledger::LedgerError;
+use paygo_ledger::entry::{Digest, Entry};
+use paygo_ledger::store::{Store, StoreError};
+use paygo_ledger::verify::verify;
+use paygo_ledger::words::{Cancel, Commit};
+use serde_json::json;
+use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
+
+/// A log with something of everything.
+async fn a_log(place: &Place) {
+    let ledger = place.open().await;
+    let asker = Asker::new(&ledger, "alice", "sales");
+    asker.create(json!({"epsilon": 1, "delta": 1e-6})).await;
+    asker.allow(json!({"name": "a", "members": ["alice"], "epsilon": 0.9})).await.expect("done");
+    for i in 0..10 {
+        asker.spend(&format!("q{i}"), gaussian(30.0)).await;
+    }
+    for (id, end) in [("r1", "commit"), ("r2", "cancel"), ("r3", "nothing"), ("r4", "part")] {
+        asker.reserve(json!({"id": id, "mechanism": common::repeat(3, &gaussian(40.0))})).await.expect("an answer");
+        let (who, dataset, id) = (&asker.who, &asker.dataset, read(json!(id)));
+        match end {
+            "commit" => drop(ledger.commit(who, dataset, id, Commit { used: None }).await.expect("done")),
+            "cancel" => drop(ledger.cancel(who, dataset, id, Cancel { nothing_drawn: true }).await.expect("done")),
+            "part" => {
+                let id: paygo_ledger::RequestId = id;
+                ledger.commit(who, dataset, id.clone(), Commit { used: Some(1) }).await.expect("done");
+                ledger.cancel(who, dataset, id, Cancel { nothing_drawn: true }).await.expect("done");
+            }
+            _ => {}
+        }
+    }
+    let blocks = Asker::new(&ledger, "bob", "events");
+    blocks.create_with(json!({"filter": {"kind": "zcdp", "rho": "1"}, "blocks": ["a", "b"]})).await;
+    ledger.add_blocks(&blocks.who, &name("events"), vec![name("c")]).await.expect("done");
+    let words = json!({"id": "q", "mechanism": {"zcdp": {"rho": "0.5"}}, "blocks": ["a", "c"]});
+    blocks.try_spend(read(words)).await.expect("an answer");
+    ledger.close().await;
+}
+
+async fn execute(place: &Place, statement: &str) {
+    let paygo_ledger::store::Location::File(path) = &place.location else { panic!("a file") };
+    sqlx::any::install_default_drivers();
+    let copy = path.with_file_name("link.db");
+    std::fs::remove_file(&copy).ok();
+    // The driver's address has its own ideas about odd names.
+    let url = format!("sqlite://{}", path.to_str().expect("text").replace(' ', "%20").replace('?', "%3F"));
+    let mut connection = AnyConnection::connect(&url).await.expect("a connection");
+    sqlx::query(AssertSqlSafe(statement)).execute(&mut connection).await.expect(statement);
+    connection.close().await.ok();
+}
+
+fn block_on(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test);
+}
+
+#[test]
+fn a_sound_log_verifies_and_receipts_hold() {
+    block_on(async {
+        let place = Place::file();
+        a_log(&place).await;
+        let report = place.verify().await.expect("a sound log");
+        assert_eq!((report.decisions, report.balances.len()), ((15, 0), 2));
+        let ledger = place.open().await;
+        let lines = ledger.lines(0, 1000).await.expect("lines");
+        assert_eq!(lines.len() as u64, report.entries);
+        let receipts: Vec<(u64, Digest)> = (1..).zip(lines.iter().map(|line| Digest::of(line))).collect();
+        let state = ledger.read(Clone::clone);
+        ledger.close().await;
+        let mut store = place.store().await;
+        verify(&mut store, &state, &receipts, |_| {}).await.expect("receipts that hold");
+        let mut forged = receipts.clone();
+        forged[4].1 = Digest::of("another entry");
+        let found = verify(&mut store, &state, &forged, |_| {}).await.expect_err("a receipt that does not");
+        assert!(found.to_string().contains("entry 5") && found.to_string().contains("receipt"), "{found}");
+        let beyond = [(report.entries + 1, Digest::ZERO)];
+        let found = verify(&mut store, &state, &beyond, |_| {}).await.expect_err("an entry that is gone");
+        assert!(found.to_string().contains("is missing"), "{found}");
+        // What is stored is what is written: reading and writing an entry changes no byte.
+        for line in &lines {
+            let entry: Entry = serde_json::from_str(line).expect("an entry");
+            assert_eq!(entry.line(), *line);
+        }
+    });
+}
+
+/// Each change, the entry at which it must be found, and what must be said.
+#[test]
+fn whatever_is_changed_is_found() {
+    let change = |line: &str, from: &str, to: &str| {
+        let statement =
+            format!("UPDATE paygo_entries SET line = replace(line, '{from}', '{to}') WHERE line LIKE '%{line}%'");
+        (statement, "digest")
+    };
+    let cases: Vec<(String, &str)> = vec![
+        change("\"id\":\"q3\"", "\"id\":\"q3\"", "\"id\":\"q33\""),
+        change("\"id\":\"q3\"", "\"at\":1", "\"at\":2"),
+        change("\"priced\"", "\"noise_multiplier\":30.0", "\"noise_multiplier\":31.0"),
+        ("DELETE FROM paygo_entries WHERE seq = 7".to_owned(), "numbered"),
+        ("UPDATE paygo_entries SET seq = -1 WHERE seq = 7".to_owned(), "numbered"),
+        ("DELETE FROM paygo_entries WHERE seq > 20".to_owned(), "head"),
+        ("UPDATE paygo_head SET seq = 20".to_owned(), "digest"),
+        ("UPDATE paygo_head SET seq = 200".to_owned(), "ends before its head"),
+        ("UPDATE paygo_entries SET line = 'x' WHERE seq = 9".to_owned(), "expected value"),
+    ];
+    for (statement, said) in cases {
+        block_on(async {
+            let place = Place::file();
+            a_log(&place).await;
+            execute(&place, &statement).await;
+            let opened = paygo_ledger::Ledger::open(&place.location).await;
+            let found = opened.map(drop).expect_err(&statement);
+            assert!(matches!(found, LedgerError::Broken(_)), "{statement}: {found}");
+            assert!(found.to_string().contains(said), "{statement}: {found}");
+        });
+    }
+}
+
+/// A change of an event: whether it was made.
+type Change = Box<dyn Fn(&mut serde_json::Value) -> bool>;
+
+/// Somebody rewrites the whole chain, digests and all: the sums then contradict what was admitted.
+#[test]
+fn a_forged_chain_is_found_where_it_contradicts_itself() {
+    let forgeries: Vec<(&str, Change, &str)> = vec![
+        (
+            "a price of nothing",
+            Box::new(|event| {
+                let priced = event.get_mut("priced").map(|priced| priced["amounts"] = json!(["0"]));
+                priced.is_some()
+            }),
+            "currency",
+        ),
+        (
+            "a refund of what was never held",
+            Box::new(|event| {
+                let is_spent = event.get("spent").is_some_and(|spent| spent["id"] == "q9");
+                if is_spent {
+                    *event = json!({"cancelled": {"dataset": "sales", "by": "alice", "id": "q8"}});
+                }
+                is_spent
+            }),
+            "cancels reservation q8",
+        ),
+        (
+            "a budget that was raised",
+            Box::new(|event| {
+                let made = event.get_mut("dataset_created").filter(|made| made["dataset"] == "events");
+                made.map(|made| made["rule"]["zcdp"]["limit"] = json!("0.4")).is_some()
+            }),
+            "charged more than its budget",
+        ),
+    ];
+    for (forgery, change, said) in forgeries {
+        block_on(async {
+            let place = Place::file();
+            a_log(&place).await;
+            let mut store = place.store().await;
+            let lines = store.lines(0, 1000).await.expect("lines");
+            let mut prev = String::from(Digest::ZERO);
+            let mut changed = false;
+            for (seq, line) in (1..).zip(&lines) {
+                let mut entry: serde_json::Value = serde_json::from_str(line).expect("JSON");
+                changed |= change(&mut entry["event"]);
+                entry["prev"] = json!(prev);
+                let line = entry.to_string();
+                prev = Digest::of(&line).to_string();
+                execute(&place, &format!("UPDATE paygo_entries SET line = '{line}' WHERE seq = {seq}")).await;
+            }
+            assert!(changed, "{forgery}");
+            execute(&place, &format!("UPDATE paygo_head SET digest = '{prev}'")).await;
+            let found = match paygo_ledger::Ledger::open(&place.location).await {
+                Err(error) => error.to_string(),
+                Ok(ledger) => {
+                    ledger.close().await;
+                    place.verify().await.expect_err(forgery).to_string()
+                }
+            };
+            assert!(found.contains(said), "{forgery}: {found}");
+        });
+    }
+}
+
+#[test]
+fn a_later_format_is_refused() {
+    block_on(async {
+        let place = Place::file();
+        a_log(&place).await;
+        execute(&place, "UPDATE paygo_schema SET version = 99").await;
+        let found = paygo_ledger::store::SqlStore::open(&place.location).await.expect_err("a later format");
+        assert!(matches!(found, StoreError::Version { given: 99, known: 1 }), "{found}");
+    });
+}
+
+/// The log can be read with nothing but SQL and SHA-256.
+#[test]
+fn the_chain_is_what_the_documents_say() {
+    block_on(async {
+        let place = Place::file();
+        a_log(&place).await;
+        let paygo_ledger::store::Location::File(path) = &place.location else { panic!("a file") };
+        let url = format!("sqlite://{}", path.to_str().expect("text").replace(' ', "%20").replace('?', "%3F"));
+        sqlx::any::install_default_drivers();
+        let mut connection = AnyConnection::connect(&url).await.expect("a connection");
+        let rows =
+            sqlx::query("SELECT line FROM paygo_entries ORDER BY seq").fetch_all(&mut connection).await.expect("rows");
+        let mut prev = "0".repeat(64);
+        for row in &rows {
+            let line: String = row.try_get(0).expect("text");
+            let entry: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+            assert_eq!(entry["prev"], json!(prev));
+            prev = Digest::of(&line).to_string();
+        }
+        connection.close().await.ok();
+    });
+}

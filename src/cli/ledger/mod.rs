@@ -1,0 +1,437 @@
+//! `paygo ledger`: a durable budget that many share.
+
+mod place;
+mod show;
+
+pub(crate) use place::{Place, PlaceArguments};
+
+use super::filter::{FilterArguments, complaint};
+use super::output::{print, print_json};
+use super::stream::{Answer, Request, Responder, serve};
+use anyhow::Context;
+use clap::{Args, Subcommand, ValueEnum};
+use paygo_accounting::charge::{Charge, Unpriced};
+use paygo_accounting::cost::Cost;
+use paygo_accounting::wire::{Mechanism, Number};
+use paygo_ledger::entry::{Digest, Role};
+use paygo_ledger::ledger::LedgerError;
+use paygo_ledger::state::State;
+use paygo_ledger::store::{Location, SqlStore};
+use paygo_ledger::verify::verify;
+use paygo_ledger::words::{
+    Answer as Decision, BlockWord, Blocks, Cancel, Commit, NewAllowance, NewDataset, NewToken, Reserve, Spend, Verdict,
+};
+use paygo_ledger::{Name, Note, RequestId};
+use place::{Missing, Open, WhoArguments};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+#[derive(Args)]
+#[command(
+    after_help = "A ledger is one file, made with its first dataset, or a PostgreSQL database. Every decision is durable before it is answered; a\nretry with the same id hears the first answer and is charged once. Whoever may write the file may do everything.\nExit 0: done or admitted, 1: refused, 2: something was wrong; nothing was charged unless the message says so.\n\nExamples:\n  paygo ledger --ledger our.ledger create sales --epsilon 3 --delta 1e-6 --privacy-unit customer\n  paygo ledger --ledger our.ledger spend sales q1 '{\"gaussian\": {\"noise_multiplier\": 10}}' --note \"weekly counts\"\n  paygo ledger --ledger our.ledger show sales\n  paygo ledger --ledger our.ledger verify\ndocs/ledger.md says what is promised and how."
+)]
+pub(crate) struct Arguments {
+    /// Which ledger: a file, or postgres://user@host/database
+    #[arg(long, value_name = "FILE|URL", env = "PAYGO_LEDGER", global = true)]
+    ledger: Option<Location>,
+    #[command(flatten)]
+    who: WhoArguments,
+    /// Answer in JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a dataset with a budget; the budget is fixed for good.
+    Create(Box<CreateArguments>),
+    /// Add blocks to a dataset, each with the whole budget.
+    AddBlocks {
+        /// Which dataset
+        dataset: Name,
+        /// Their names
+        #[arg(required = true)]
+        blocks: Vec<Name>,
+    },
+    /// Set a ceiling for some of those who ask.
+    Allow(AllowArguments),
+    /// Close a dataset: nothing more is admitted.
+    Close {
+        /// Which dataset
+        dataset: Name,
+    },
+    /// Ask, and be charged at once.
+    Spend(SpendArguments),
+    /// Ask, and hold what is admitted until it is committed or cancelled; what expires stays charged.
+    Reserve {
+        #[command(flatten)]
+        spend: SpendArguments,
+        /// How long it can be cancelled [default: 3600]
+        #[arg(long, value_name = "SECONDS")]
+        expires_in: Option<u64>,
+    },
+    /// Say how much of a reservation was used.
+    Commit {
+        /// Which dataset
+        dataset: Name,
+        /// The reservation's id
+        id: RequestId,
+        /// How many of a repeated mechanism so far [default: all, and the reservation is closed]
+        #[arg(long)]
+        used: Option<u64>,
+    },
+    /// Give back what was not used of a reservation.
+    Cancel {
+        /// Which dataset
+        dataset: Name,
+        /// The reservation's id
+        id: RequestId,
+        /// Your word that nothing was drawn beyond what was committed
+        #[arg(long)]
+        nothing_drawn: bool,
+    },
+    /// What would be answered now; nothing is charged.
+    WhatIf(WhatIfArguments),
+    /// Datasets, or one of them: what is spent, left, held, and by whom.
+    Show {
+        /// Which dataset [default: all of them, in short]
+        dataset: Option<Name>,
+    },
+    /// The log, newest last.
+    History {
+        /// Only what is about this dataset
+        dataset: Option<Name>,
+        /// How many entries
+        #[arg(long, default_value_t = 20, value_name = "N")]
+        last: usize,
+    },
+    /// Grant a token for the service; it is shown once.
+    Grant(GrantArguments),
+    /// The tokens that were granted, by their hashes.
+    Tokens,
+    /// Revoke a token.
+    Revoke {
+        /// Its hash, as `tokens` shows it
+        hash: Digest,
+    },
+    /// Derive every balance from the log with other code, and check every link of the chain.
+    Verify {
+        /// An entry that must be there: NUMBER:DIGEST, as an answer's `entry` and `receipt`
+        #[arg(long, value_name = "NUMBER:DIGEST", value_parser = receipt)]
+        receipt: Vec<(u64, Digest)>,
+    },
+    /// Write the log as JSON Lines to standard output.
+    Export,
+}
+
+#[derive(Args)]
+struct CreateArguments {
+    /// What it is called
+    dataset: Name,
+    #[command(flatten)]
+    filter: FilterArguments,
+    /// Disjoint parts of the data, each with the whole budget
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    blocks: Option<Vec<Name>>,
+    /// The delta at which the odometer is read [default: the budget's, or 1e-6]
+    #[arg(long, value_name = "DELTA")]
+    reading_delta: Option<super::arguments::Decimal>,
+}
+
+#[derive(Args)]
+struct AllowArguments {
+    /// Which dataset
+    dataset: Name,
+    /// What the ceiling is called
+    allowance: Name,
+    /// Whose requests count against it
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', required = true)]
+    members: Vec<Name>,
+    /// Epsilon of the ceiling
+    #[arg(long)]
+    epsilon: Option<super::arguments::Decimal>,
+    /// Delta of the ceiling [default: the dataset's]
+    #[arg(long)]
+    delta: Option<super::arguments::Decimal>,
+    /// Rho of the ceiling, where the dataset's kind is zcdp
+    #[arg(long)]
+    rho: Option<super::arguments::Decimal>,
+    /// Mu of the ceiling, where the dataset's kind is gdp
+    #[arg(long)]
+    mu: Option<super::arguments::Decimal>,
+}
+
+#[derive(Args)]
+struct SpendArguments {
+    /// Which dataset
+    dataset: Name,
+    /// An id of your own making: a retry with the same id hears the first answer
+    id: RequestId,
+    /// What will be run, such as '{"gaussian": {"noise_multiplier": 10}}'
+    #[arg(value_parser = mechanism)]
+    mechanism: Mechanism,
+    /// Which blocks it touches, or `all`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    blocks: Option<Vec<Name>>,
+    /// What for, in a few words
+    #[arg(long)]
+    note: Option<Note>,
+}
+
+#[derive(Args)]
+struct WhatIfArguments {
+    /// Which dataset
+    dataset: Name,
+    /// What would be run
+    #[arg(value_parser = mechanism)]
+    mechanism: Mechanism,
+    /// Which blocks it would touch, or `all`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    blocks: Option<Vec<Name>>,
+}
+
+#[derive(Args)]
+struct GrantArguments {
+    /// Whoever shall ask with it
+    holder: Name,
+    /// What it allows
+    #[arg(long, value_enum)]
+    role: RoleArgument,
+    /// Only in these datasets
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    datasets: Option<Vec<Name>>,
+    /// May also ask for explicit Rényi curves, which cannot be checked
+    #[arg(long)]
+    explicit_curves: bool,
+    /// For how long [default: until it is revoked]
+    #[arg(long, value_name = "DAYS")]
+    expires_in_days: Option<u32>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RoleArgument {
+    /// Everything, tokens and new datasets too
+    Admin,
+    /// Blocks, allowances and closing, and whatever spenders may
+    Steward,
+    /// To spend, reserve, commit and cancel, and to read
+    Spender,
+    /// To read, the log too
+    Auditor,
+}
+
+impl From<RoleArgument> for Role {
+    fn from(role: RoleArgument) -> Self {
+        match role {
+            RoleArgument::Admin => Self::Admin,
+            RoleArgument::Steward => Self::Steward,
+            RoleArgument::Spender => Self::Spender,
+            RoleArgument::Auditor => Self::Auditor,
+        }
+    }
+}
+
+fn mechanism(text: &str) -> Result<Mechanism, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+fn receipt(text: &str) -> Result<(u64, Digest), String> {
+    let wrong = || "expected NUMBER:DIGEST, such as an answer's entry and receipt".to_owned();
+    let (number, digest) = text.split_once(':').ok_or_else(wrong)?;
+    Ok((number.parse().map_err(|_| wrong())?, digest.parse().map_err(|_| wrong())?))
+}
+
+fn blocks(names: Option<&Vec<Name>>) -> Option<Blocks> {
+    names.map(|names| match names.as_slice() {
+        [one] if one.as_str() == "all" => Blocks::Word(BlockWord::All),
+        these => Blocks::These(these.to_vec()),
+    })
+}
+
+fn number(decimal: Option<&super::arguments::Decimal>) -> Option<Number> {
+    decimal.map(|decimal| Number::Decimal(decimal.as_str().to_owned()))
+}
+
+impl SpendArguments {
+    fn spend(&self) -> Spend {
+        let (id, mechanism, note) = (self.id.clone(), self.mechanism.clone(), self.note.clone());
+        Spend { id, mechanism, blocks: blocks(self.blocks.as_ref()), note }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let location = arguments.ledger.as_ref().context("give --ledger FILE, or set PAYGO_LEDGER")?;
+    let missing = if matches!(arguments.command, Command::Create(_)) { Missing::IsMade } else { Missing::IsAnError };
+    let open = Open::new(location, arguments.who.requester(), missing)?;
+    let (ledger, who) = (&open.ledger, &open.who);
+    let done = |outcome: Result<paygo_ledger::words::Done, LedgerError>, said: String| -> anyhow::Result<ExitCode> {
+        let done = outcome?;
+        if arguments.json {
+            print_json(&serde_json::to_value(&done)?)?;
+        } else {
+            print(&if done.repeated { format!("{said}: it is so already") } else { said })?;
+        }
+        Ok(ExitCode::SUCCESS)
+    };
+    match &arguments.command {
+        Command::Create(create) => {
+            let asked = create.filter.asked()?;
+            asked.words.rule().map_err(complaint)?;
+            let name = create.dataset.clone();
+            let new = NewDataset {
+                name: name.clone(),
+                neighbors: asked.neighbors.into(),
+                privacy_unit: asked.privacy_unit,
+                filter: asked.words,
+                reading_delta: number(create.reading_delta.as_ref()),
+                blocks: create.blocks.clone(),
+            };
+            done(open.wait(ledger.create_dataset(who, new)), format!("dataset {name} has its budget, for good"))
+        }
+        Command::AddBlocks { dataset, blocks } => {
+            let said = format!("dataset {dataset} has them, each with the whole budget");
+            done(open.wait(ledger.add_blocks(who, dataset, blocks.clone())), said)
+        }
+        Command::Allow(allow) => {
+            let new = NewAllowance {
+                name: allow.allowance.clone(),
+                members: allow.members.clone(),
+                epsilon: number(allow.epsilon.as_ref()),
+                delta: number(allow.delta.as_ref()),
+                rho: number(allow.rho.as_ref()),
+                mu: number(allow.mu.as_ref()),
+            };
+            let said = format!("allowance {} is set", allow.allowance);
+            done(open.wait(ledger.set_allowance(who, &allow.dataset, new)), said)
+        }
+        Command::Close { dataset } => {
+            done(open.wait(ledger.close_dataset(who, dataset)), format!("dataset {dataset} is closed"))
+        }
+        Command::Spend(spend) => {
+            decision(&open.wait(ledger.spend(who, &spend.dataset, spend.spend()))?, arguments.json)
+        }
+        Command::Reserve { spend, expires_in } => {
+            let Spend { id, mechanism, blocks, note } = spend.spend();
+            let reserve = Reserve { id, mechanism, blocks, note, expires_in_seconds: *expires_in };
+            decision(&open.wait(ledger.reserve(who, &spend.dataset, reserve))?, arguments.json)
+        }
+        Command::Commit { dataset, id, used } => {
+            let outcome = open.wait(ledger.commit(who, dataset, id.clone(), Commit { used: *used }));
+            done(outcome, format!("reservation {id} is committed"))
+        }
+        Command::Cancel { dataset, id, nothing_drawn } => {
+            let word = Cancel { nothing_drawn: *nothing_drawn };
+            let outcome = open.wait(ledger.cancel(who, dataset, id.clone(), word));
+            done(outcome, format!("what was not used of reservation {id} is free again"))
+        }
+        Command::WhatIf(what_if) => {
+            let touched = blocks(what_if.blocks.as_ref());
+            let answer = ledger.what_if(who, &what_if.dataset, &what_if.mechanism, touched.as_ref());
+            show::what_if(&open.wait(answer)?, arguments.json)
+        }
+        Command::Show { dataset } => ledger.read(|state| show::show(state, dataset.as_ref(), arguments.json)),
+        Command::History { dataset, last } => show::history(&open, dataset.as_ref(), *last, arguments.json),
+        Command::Grant(grant) => {
+            let new = NewToken {
+                holder: grant.holder.clone(),
+                role: grant.role.into(),
+                datasets: grant.datasets.clone(),
+                explicit_curves: grant.explicit_curves,
+                expires_in_days: grant.expires_in_days,
+            };
+            let (token, done) = open.wait(ledger.grant(who, new))?;
+            if arguments.json {
+                print_json(&json!({"token": token, "entry": done.entry, "receipt": done.receipt}))?;
+            } else {
+                eprintln!("This is shown once; the ledger keeps a hash of it:");
+                print(&token)?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Tokens => ledger.read(|state| show::tokens(state, arguments.json)),
+        Command::Revoke { hash } => done(open.wait(ledger.revoke(who, *hash)), "the token is revoked".to_owned()),
+        Command::Verify { receipt } => {
+            let state = ledger.read(Clone::clone);
+            let report = open.wait(check(location, &state, receipt));
+            let report = report.with_context(|| format!("ledger {location} cannot be trusted"))?;
+            show::report(&report, arguments.json)
+        }
+        Command::Export => {
+            let mut after = 0;
+            loop {
+                let lines = open.wait(ledger.lines(after, 4096))?;
+                if lines.is_empty() {
+                    return Ok(ExitCode::SUCCESS);
+                }
+                after += lines.len() as u64;
+                print(&lines.join("\n"))?;
+            }
+        }
+    }
+}
+
+async fn check(
+    location: &Location,
+    state: &State,
+    receipts: &[(u64, Digest)],
+) -> anyhow::Result<paygo_ledger::verify::Report> {
+    let mut store = SqlStore::open(location).await?;
+    let bar = indicatif::ProgressBar::new(state.seq());
+    let report = verify(&mut store, state, receipts, |done| bar.set_position(done)).await;
+    bar.finish_and_clear();
+    Ok(report?)
+}
+
+/// A decision: admitted exits 0, refused 1.
+fn decision(answer: &Decision, json: bool) -> anyhow::Result<ExitCode> {
+    if json {
+        print_json(&serde_json::to_value(answer)?)?;
+    } else {
+        print(&show::answer(answer))?;
+    }
+    Ok(match answer.decision {
+        Verdict::Admit => ExitCode::SUCCESS,
+        Verdict::Refuse => ExitCode::from(1),
+    })
+}
+
+/// `paygo filter --ledger`: one answer a line, ids kept for good.
+pub(crate) fn filter(place: &Place) -> anyhow::Result<ExitCode> {
+    let neighbors = place.open.ledger.read(|state| state.dataset(&place.dataset).map(|dataset| dataset.neighbors()));
+    let neighbors = neighbors.context("the dataset")?.into();
+    let mut charging = Charging { place };
+    let counts = serve(&mut charging, neighbors)?;
+    let admitted = counts.answered - counts.refused;
+    eprintln!("admitted {admitted}, refused {}, repeated {}, wrong {}", counts.refused, counts.repeated, counts.wrong);
+    Ok(counts.exit_code())
+}
+
+struct Charging<'a> {
+    place: &'a Place,
+}
+
+impl Responder for Charging<'_> {
+    fn price(&self, cost: &Cost) -> Result<Charge, Unpriced> {
+        let rule =
+            self.place.open.ledger.read(|state| state.dataset(&self.place.dataset).map(|known| known.rule().clone()));
+        // The dataset was there when the ledger was opened, and datasets stay.
+        let rule = rule.ok_or(Unpriced::Infinite { currency: "price" })?;
+        paygo_accounting::filter::Rule::currency(&*rule).price(cost, cost.neighbors())
+    }
+
+    fn respond(&mut self, request: &Request, _charge: &Charge) -> anyhow::Result<Answer> {
+        let Place { open, dataset } = self.place;
+        let id = match &request.id {
+            Some(id) => RequestId::new(id.as_str())?,
+            None => {
+                anyhow::bail!("a ledger keeps ids for good: give each request one, {{\"id\": \"…\", \"mechanism\": …}}")
+            }
+        };
+        let spend = Spend { id, mechanism: request.mechanism.clone(), blocks: None, note: None };
+        let answer = open.wait(open.ledger.spend(&open.who, dataset, spend))?;
+        let fields: Value = serde_json::to_value(&answer)?;
+        Ok(Answer { fields, refused: answer.decision == Verdict::Refuse, repeated: answer.repeated })
+    }
+}
