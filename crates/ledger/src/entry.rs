@@ -44,12 +44,12 @@ impl fmt::Display for Digest {
 impl From<Digest> for String {
     fn from(digest: Digest) -> Self {
         const HEX: [u8; 16] = *b"0123456789abcdef";
-        digest
-            .0
-            .iter()
-            .flat_map(|byte| [byte >> 4, byte & 15])
-            .map(|nibble| char::from(HEX[usize::from(nibble)]))
-            .collect()
+        let mut text = Self::with_capacity(64);
+        for byte in digest.0 {
+            text.push(char::from(HEX[usize::from(byte >> 4)]));
+            text.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+        text
     }
 }
 

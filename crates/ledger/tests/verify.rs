@@ -93,19 +93,19 @@ fn a_sound_log_verifies_and_receipts_hold() {
 fn whatever_is_changed_is_found() {
     let change = |line: &str, from: &str, to: &str| {
         let statement =
-            format!("UPDATE paygo_entries SET line = replace(line, '{from}', '{to}') WHERE line LIKE '%{line}%'");
+            format!("UPDATE paygo_pages SET lines = replace(lines, '{from}', '{to}') WHERE lines LIKE '%{line}%'");
         (statement, "digest")
     };
     let cases: Vec<(String, &str)> = vec![
         change("\"id\":\"q3\"", "\"id\":\"q3\"", "\"id\":\"q33\""),
         change("\"id\":\"q3\"", "\"at\":1", "\"at\":2"),
         change("\"priced\"", "\"noise_multiplier\":30.0", "\"noise_multiplier\":31.0"),
-        ("DELETE FROM paygo_entries WHERE seq = 7".to_owned(), "numbered"),
-        ("UPDATE paygo_entries SET seq = -1 WHERE seq = 7".to_owned(), "numbered"),
-        ("DELETE FROM paygo_entries WHERE seq > 20".to_owned(), "head"),
+        ("DELETE FROM paygo_pages WHERE last = 7".to_owned(), "numbered"),
+        ("UPDATE paygo_pages SET last = -1 WHERE last = 7".to_owned(), "numbered"),
+        ("DELETE FROM paygo_pages WHERE last > 20".to_owned(), "head"),
         ("UPDATE paygo_head SET seq = 20".to_owned(), "digest"),
         ("UPDATE paygo_head SET seq = 200".to_owned(), "ends before its head"),
-        ("UPDATE paygo_entries SET line = 'x' WHERE seq = 9".to_owned(), "expected value"),
+        ("UPDATE paygo_pages SET lines = 'x' WHERE last = 9".to_owned(), "expected value"),
     ];
     for (statement, said) in cases {
         block_on(async {
@@ -163,14 +163,18 @@ fn a_forged_chain_is_found_where_it_contradicts_itself() {
             let lines = store.lines(0, 1000).await.expect("lines");
             let mut prev = String::from(Digest::ZERO);
             let mut changed = false;
-            for (seq, line) in (1..).zip(&lines) {
+            let mut forged = Vec::new();
+            for line in &lines {
                 let mut entry: serde_json::Value = serde_json::from_str(line).expect("JSON");
                 changed |= change(&mut entry["event"]);
                 entry["prev"] = json!(prev);
                 let line = entry.to_string();
                 prev = Digest::of(&line).to_string();
-                execute(&place, &format!("UPDATE paygo_entries SET line = '{line}' WHERE seq = {seq}")).await;
+                forged.push(line);
             }
+            execute(&place, "DELETE FROM paygo_pages").await;
+            let (last, page) = (forged.len(), forged.join("\n"));
+            execute(&place, &format!("INSERT INTO paygo_pages (last, lines) VALUES ({last}, '{page}')")).await;
             assert!(changed, "{forgery}");
             execute(&place, &format!("UPDATE paygo_head SET digest = '{prev}'")).await;
             let found = match paygo_ledger::Ledger::open(&place.location).await {
@@ -207,13 +211,15 @@ fn the_chain_is_what_the_documents_say() {
         sqlx::any::install_default_drivers();
         let mut connection = AnyConnection::connect(&url).await.expect("a connection");
         let rows =
-            sqlx::query("SELECT line FROM paygo_entries ORDER BY seq").fetch_all(&mut connection).await.expect("rows");
+            sqlx::query("SELECT lines FROM paygo_pages ORDER BY last").fetch_all(&mut connection).await.expect("rows");
         let mut prev = "0".repeat(64);
         for row in &rows {
-            let line: String = row.try_get(0).expect("text");
-            let entry: serde_json::Value = serde_json::from_str(&line).expect("JSON");
-            assert_eq!(entry["prev"], json!(prev));
-            prev = Digest::of(&line).to_string();
+            let page: String = row.try_get(0).expect("text");
+            for line in page.lines() {
+                let entry: serde_json::Value = serde_json::from_str(line).expect("JSON");
+                assert_eq!(entry["prev"], json!(prev));
+                prev = Digest::of(line).to_string();
+            }
         }
         connection.close().await.ok();
     });

@@ -64,8 +64,8 @@ pub(super) fn what_if(dataset: &Dataset, charge: &Charge, blocks: Option<&[Name]
 /// Answers to the requests of one batch: what is left is computed once for each account.
 pub(super) struct Answers<'a> {
     state: &'a State,
-    /// By dataset and account.
-    meters: HashMap<(Name, AccountName), Vec<Meter>>,
+    /// By dataset and account: spent and left.
+    meters: HashMap<(Name, AccountName), (Meters, Meters)>,
     /// By dataset, blocks and requester: the fullest account.
     fullest: HashMap<(Name, Option<Vec<Name>>, Name), AccountName>,
 }
@@ -91,7 +91,10 @@ impl<'a> Answers<'a> {
         };
         let key = (decided.dataset.clone(), account.clone());
         let known = dataset.find_account(&account)?;
-        let spent = self.meters.entry(key).or_insert_with(|| known.meters()).as_slice();
+        let (spent, remaining) = self.meters.entry(key).or_insert_with(|| {
+            let each = known.meters();
+            (meters(&each, |meter| meter.spent, Side::Up), meters(&each, Meter::remaining, Side::Down))
+        });
         let requested = match (&decided.refused, price) {
             (Some(_), Some(price)) => Some(meters(&known.filter().meters_of(price), |meter| meter.spent, Side::Up)),
             (None, _) | (_, None) => None,
@@ -104,8 +107,8 @@ impl<'a> Answers<'a> {
             receipt: digest,
             at: entry.at,
             account,
-            spent: meters(spent, |meter| meter.spent, Side::Up),
-            remaining: meters(spent, Meter::remaining, Side::Down),
+            spent: spent.clone(),
+            remaining: remaining.clone(),
             reason: decided.refused.as_ref().map(|refused| refused.reason.clone()),
             requested,
             largest_count: decided.refused.as_ref().map(|refused| refused.largest_count),

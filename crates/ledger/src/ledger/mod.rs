@@ -99,7 +99,7 @@ struct Inner {
     changes: watch::Receiver<u64>,
     clock: Clock,
     /// What mechanisms cost, by dataset and as they are written.
-    priced: Mutex<HashMap<(Name, String), Charge>>,
+    priced: Mutex<HashMap<Name, HashMap<Arc<str>, Charge>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -217,28 +217,39 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError::Mistake`] when it is not a mechanism or has no price there.
     pub async fn price(&self, dataset: &Name, mechanism: &Mechanism) -> Result<Charge, LedgerError> {
-        let key = (dataset.clone(), crate::state::written(mechanism));
-        if let Some(charge) = lock(&self.inner.priced).get(&key) {
-            return Ok(charge.clone());
+        Ok(self.written_price(dataset, mechanism).await?.1)
+    }
+
+    /// A mechanism as it is written, and what it costs.
+    async fn written_price(&self, dataset: &Name, mechanism: &Mechanism) -> Result<(Arc<str>, Charge), LedgerError> {
+        let written = crate::state::written(mechanism);
+        let known = lock(&self.inner.priced).get(dataset).and_then(|priced| {
+            let (written, charge) = priced.get_key_value(written.as_str())?;
+            Some((Arc::clone(written), charge.clone()))
+        });
+        if let Some(known) = known {
+            return Ok(known);
         }
-        let known = self.read(|state| state.dataset(dataset).map(crate::state::Dataset::pricing));
-        let pricing = known.ok_or_else(|| Mistake::UnknownDataset(dataset.clone()))?;
+        let pricing = self.read(|state| state.dataset(dataset).map(crate::state::Dataset::pricing));
+        let pricing = pricing.ok_or_else(|| Mistake::UnknownDataset(dataset.clone()))?;
         let mechanism = mechanism.clone();
         // Some mechanisms take a tenth of a second.
         let priced = tokio::task::spawn_blocking(move || pricing.price(&mechanism)).await;
         let charge = priced.map_err(|error| LedgerError::Unavailable(error.to_string()))??;
+        let written: Arc<str> = written.into();
         let mut cache = lock(&self.inner.priced);
-        if cache.len() >= MOST_PRICED {
+        if cache.values().map(HashMap::len).sum::<usize>() >= MOST_PRICED {
             cache.clear();
         }
-        cache.insert(key, charge.clone());
-        Ok(charge)
+        cache.entry(dataset.clone()).or_default().insert(Arc::clone(&written), charge.clone());
+        drop(cache);
+        Ok((written, charge))
     }
 
     async fn priced(&self, dataset: &Name, spend: Spend) -> Result<Priced, LedgerError> {
-        let charge = self.price(dataset, &spend.mechanism).await?;
+        let (written, charge) = self.written_price(dataset, &spend.mechanism).await?;
         let Spend { id, mechanism, blocks, note } = spend;
-        Ok(Priced { dataset: dataset.clone(), id, blocks, note, mechanism, charge })
+        Ok(Priced { dataset: dataset.clone(), id, blocks, note, mechanism, written, charge })
     }
 
     /// Decides, and charges what is admitted.

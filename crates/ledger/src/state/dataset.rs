@@ -416,7 +416,7 @@ impl Dataset {
             return Err("names a block that there is not".to_owned());
         }
         let admitted = decided.refused.is_none().then_some(&price.sums);
-        self.count(decided, &price.mechanism, admitted, entry.seq);
+        self.count(decided, &price.word, admitted, entry.seq);
         let Some(sums) = admitted else { return Ok(()) };
         for name in &touched {
             if let Some(account) = self.account(name) {
@@ -442,16 +442,17 @@ impl Dataset {
         Ok(())
     }
 
-    fn count(&mut self, decided: &Decided, mechanism: &Mechanism, admitted: Option<&Sums>, seq: u64) {
+    fn count(&mut self, decided: &Decided, word: &str, admitted: Option<&Sums>, seq: u64) {
         self.totals.count(admitted);
-        let requester = if self.by_requester.len() < MOST_TOTALS || self.by_requester.contains_key(decided.by.as_str())
+        let full = self.by_requester.len() >= MOST_TOTALS && !self.by_requester.contains_key(decided.by.as_str());
+        for (map, key) in
+            [(&mut self.by_requester, if full { "…" } else { decided.by.as_str() }), (&mut self.by_mechanism, word)]
         {
-            decided.by.as_str()
-        } else {
-            "…"
-        };
-        self.by_requester.entry(requester.to_owned()).or_default().count(admitted);
-        self.by_mechanism.entry(word(mechanism)).or_default().count(admitted);
+            match map.get_mut(key) {
+                Some(totals) => totals.count(admitted),
+                None => map.entry(key.to_owned()).or_default().count(admitted),
+            }
+        }
         if self.recent.len() >= MOST_RECENT {
             self.recent.pop_front();
         }
@@ -526,7 +527,7 @@ impl Dataset {
 }
 
 /// What a mechanism is called: its own word, or that of what it repeats.
-fn word(mechanism: &Mechanism) -> String {
+pub(super) fn word(mechanism: &Mechanism) -> String {
     if let Mechanism::Repeat { of, .. } = mechanism {
         return word(of);
     }

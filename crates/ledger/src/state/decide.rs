@@ -111,6 +111,8 @@ pub struct Priced {
     pub note: Option<Note>,
     /// What.
     pub mechanism: Mechanism,
+    /// The same, as it is written.
+    pub written: Arc<str>,
     /// How much of it, in the dataset's currency.
     pub charge: Charge,
 }
@@ -312,7 +314,8 @@ impl State {
                     let used = cost.as_repeat().0.repeat(held.used)?;
                     let charge = known.pricing().price_cost(&used)?;
                     let mechanism = Mechanism::from(&used.mechanism());
-                    kept = Some(self.price_entry(dataset, &mechanism, &charge, &mut events));
+                    let text = written(&mechanism);
+                    kept = Some(self.price_entry(dataset, &mechanism, &text, &charge, &mut events));
                 }
                 events.push(Event::Cancelled { dataset: dataset.clone(), by, id: id.clone(), kept });
                 Ok(events)
@@ -369,23 +372,31 @@ impl State {
         }
         let blocks = dataset.blocks(priced.blocks.as_ref())?;
         let mut events = Vec::new();
-        let price = self.price_entry(&priced.dataset, &priced.mechanism, &priced.charge, &mut events);
+        let price = self.price_entry(&priced.dataset, &priced.mechanism, &priced.written, &priced.charge, &mut events);
         let refused = dataset.refusal(&priced.charge, blocks.as_deref(), &asked.by);
         let (dataset, by, id) = (priced.dataset.clone(), asked.by.clone(), priced.id.clone());
         Ok((events, Decided { dataset, by, id, price, blocks, note: priced.note.clone(), refused }))
     }
 
     /// The entry that says what a mechanism costs: one that is written, or the next.
-    fn price_entry(&self, dataset: &Name, mechanism: &Mechanism, charge: &Charge, events: &mut Vec<Event>) -> u64 {
-        let sums = charge.to_sums();
-        let latest = self.prices.latest.get(&(dataset.clone(), written(mechanism))).copied();
-        let is_same = |entry: &u64| self.price(*entry).is_some_and(|price: &Arc<Price>| price.sums == sums);
-        latest.filter(is_same).unwrap_or_else(|| {
+    fn price_entry(
+        &self,
+        dataset: &Name,
+        mechanism: &Mechanism,
+        written: &str,
+        charge: &Charge,
+        events: &mut Vec<Event>,
+    ) -> u64 {
+        let is_same = |entry: &u64| {
+            let price = self.price(*entry).map(|price: &Arc<Price>| &price.sums);
+            price.is_some_and(|sums| sums.lanes() == charge.lanes() && sums.slack() == charge.slack())
+        };
+        self.prices.latest(dataset, written).filter(is_same).unwrap_or_else(|| {
             events.push(Event::Priced {
                 dataset: dataset.clone(),
                 mechanism: mechanism.clone(),
-                amounts: sums.lanes().iter().map(|&amount| amount.into()).collect(),
-                slack: sums.slack().into(),
+                amounts: charge.lanes().iter().map(|&amount| amount.into()).collect(),
+                slack: charge.slack().into(),
             });
             self.seq() + 1
         })

@@ -75,6 +75,15 @@ pub struct Price {
     pub mechanism: Mechanism,
     /// How much of it.
     pub sums: Sums,
+    /// What it is called.
+    word: String,
+}
+
+impl Price {
+    fn new(dataset: Name, mechanism: Mechanism, sums: Sums) -> Self {
+        let word = dataset::word(&mechanism);
+        Self { dataset, mechanism, sums, word }
+    }
 }
 
 /// Prices by the entries that say them.
@@ -82,7 +91,7 @@ pub struct Price {
 struct Prices {
     by_entry: HashMap<u64, Arc<Price>>,
     /// By dataset and mechanism as it is written, the latest.
-    latest: HashMap<(Name, String), u64>,
+    latest: HashMap<Name, HashMap<String, u64>>,
 }
 
 impl Prices {
@@ -91,8 +100,12 @@ impl Prices {
         if self.by_entry.len() >= MOST_PRICES {
             *self = Self::default();
         }
-        self.latest.insert((price.dataset.clone(), written(&price.mechanism)), entry);
+        self.latest.entry(price.dataset.clone()).or_default().insert(written(&price.mechanism), entry);
         self.by_entry.insert(entry, Arc::new(price));
+    }
+
+    fn latest(&self, dataset: &Name, written: &str) -> Option<u64> {
+        self.latest.get(dataset)?.get(written).copied()
     }
 }
 
@@ -259,7 +272,7 @@ impl State {
         let lanes = amounts.iter().map(|text| text.amount("amounts").ok()).collect::<Option<Vec<_>>>()?;
         let currency = self.dataset(dataset)?.rule().currency();
         let sums = Sums::from_stored(currency, lanes, slack.amount("slack").ok()?)?;
-        Some(Price { dataset: dataset.clone(), mechanism: mechanism.clone(), sums })
+        Some(Price::new(dataset.clone(), mechanism.clone(), sums))
     }
 
     fn known(&mut self, name: &Name) -> Result<&mut Dataset, String> {

@@ -326,7 +326,7 @@ impl TryFrom<&StoredState> for State {
         for (entry, price) in &stored.prices {
             let dataset = state.dataset(&price.dataset).ok_or(SnapshotError::Sums)?;
             let sums = price.sums.sums(dataset.rule())?;
-            let price = Price { dataset: price.dataset.clone(), mechanism: price.mechanism.clone(), sums };
+            let price = Price::new(price.dataset.clone(), price.mechanism.clone(), sums);
             state.prices.insert(*entry, price);
         }
         Ok(state)
