@@ -17,7 +17,9 @@ fn console_examples_print_what_they_show() {
     let demo = Command::new(env!("CARGO_BIN_EXE_paygo")).arg("demo").current_dir(place.path()).output().expect("runs");
     assert!(demo.status.success());
     std::os::unix::fs::symlink(root().join("examples"), place.path().join("examples")).expect("a link");
-    for document in ["README.md", "docs/methods.md", "docs/filters.md", "docs/individual.md", "docs/training.md"] {
+    for document in
+        ["README.md", "docs/methods.md", "docs/filters.md", "docs/individual.md", "docs/training.md", "docs/ledger.md"]
+    {
         let text = std::fs::read_to_string(root().join(document)).expect(document);
         for block in text.split("```console\n").skip(1) {
             let block = block.split("```").next().expect("an end");
@@ -26,9 +28,11 @@ fn console_examples_print_what_they_show() {
                 let Some(arguments) = command.strip_prefix("paygo ") else { continue };
                 let (arguments, input) = arguments.split_once(" < ").unwrap_or((arguments, "/dev/null"));
                 let noisy = arguments.starts_with("query ") || arguments.starts_with("train ");
+                let elsewhere = noisy || arguments.contains("--ledger ");
                 let output = Command::new(env!("CARGO_BIN_EXE_paygo"))
-                    .args(arguments.split_whitespace())
-                    .current_dir(if noisy { place.path() } else { root() })
+                    .args(words(arguments))
+                    .current_dir(if elsewhere { place.path() } else { root() })
+                    .env("PAYGO_AS", "alice")
                     .stdin(std::fs::File::open(root().join(input)).expect(input))
                     .output()
                     .expect("runs");
@@ -43,6 +47,18 @@ fn console_examples_print_what_they_show() {
         }
     }
     assert!(checked >= 4, "only {checked} examples found");
+}
+
+/// A command line as a shell splits it, as far as single quotes go.
+fn words(line: &str) -> Vec<String> {
+    let quoted = line.split('\'').enumerate();
+    quoted
+        .flat_map(
+            |(i, part)| {
+                if i % 2 == 1 { vec![part.to_owned()] } else { part.split_whitespace().map(str::to_owned).collect() }
+            },
+        )
+        .collect()
 }
 
 /// A table with its numbers and its width taken out.
@@ -145,6 +161,7 @@ fn links_lead_somewhere() {
         "docs/filters.md",
         "docs/individual.md",
         "docs/training.md",
+        "docs/ledger.md",
         "docs/theory.md",
     ] {
         let path = root().join(document);

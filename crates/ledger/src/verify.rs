@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Lines that are read at once.
 const PAGE: u64 = 4096;
+/// A decision names one of this many prices, or of as many before them.
+const PRICES: usize = 4096;
 
 /// Why a log cannot be trusted.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +117,8 @@ struct Dataset {
     blocks: Option<Vec<String>>,
     allowances: BTreeMap<String, Vec<String>>,
     held: BTreeMap<(String, String), Held>,
+    /// Nothing held expires before.
+    soonest: u64,
     closed: bool,
 }
 
@@ -124,7 +128,8 @@ struct Derived {
     at: u64,
     digest: [u8; 32],
     datasets: BTreeMap<String, Dataset>,
-    prices: HashMap<u64, (String, Amounts)>,
+    /// The latest prices and those before them: a decision names one of the last few thousand.
+    prices: [HashMap<u64, (String, Amounts)>; 2],
     /// A hash of every id, to find those used twice.
     ids: Vec<u128>,
     decisions: (u64, u64),
@@ -260,7 +265,11 @@ impl Derived {
                     return Err("has other lanes than its dataset".to_owned());
                 }
                 let name = text(event, "dataset")?.to_owned();
-                self.prices.insert(self.seq, (name, amounts));
+                if self.prices[0].len() >= PRICES {
+                    self.prices.swap(0, 1);
+                    self.prices[0].clear();
+                }
+                self.prices[0].insert(self.seq, (name, amounts));
                 Ok(())
             }
             "spent" => self.decided(event, None),
@@ -268,7 +277,7 @@ impl Derived {
             "committed" => {
                 let (at, key, whole) = (self.at, key(event)?, event.get("used").is_none());
                 let dataset = self.dataset(event)?;
-                dataset.held.retain(|_, held| held.expires > at);
+                dataset.expire(at);
                 let held = dataset.held.contains_key(&key);
                 if whole {
                     dataset.held.remove(&key);
@@ -286,8 +295,9 @@ impl Derived {
     }
 
     fn price(&self, event: &Value, field: &str) -> Result<Amounts, String> {
-        let (dataset, amounts) =
-            self.prices.get(&whole(event, field)?).ok_or("names a price that was not said before")?;
+        let number = whole(event, field)?;
+        let price = self.prices.iter().find_map(|prices| prices.get(&number));
+        let (dataset, amounts) = price.ok_or("names a price that was not said before, or long ago")?;
         if dataset != text(event, "dataset")? {
             return Err("names a price of another dataset".to_owned());
         }
@@ -307,7 +317,7 @@ impl Derived {
         let refused = event.get("refused").is_some();
         let at = self.at;
         let dataset = self.dataset(event)?;
-        dataset.held.retain(|_, held| held.expires > at);
+        dataset.expire(at);
         if dataset.closed {
             return Err("is decided in a closed dataset".to_owned());
         }
@@ -328,6 +338,7 @@ impl Derived {
             dataset.balances.entry(account.clone()).or_default().add(&amounts);
         }
         if let Some(expires) = expires {
+            dataset.soonest = dataset.soonest.min(expires);
             dataset.held.insert((by, id), Held { accounts, amounts, expires });
         }
         self.decisions.0 += 1;
@@ -393,6 +404,14 @@ impl Derived {
 }
 
 impl Dataset {
+    /// What has expired is held no more: it stays charged.
+    fn expire(&mut self, at: u64) {
+        if self.soonest <= at {
+            self.held.retain(|_, held| held.expires > at);
+            self.soonest = self.held.values().map(|held| held.expires).min().unwrap_or(u64::MAX);
+        }
+    }
+
     /// Whether an account is within its budget.
     fn check(&self, account: &str) -> Result<(), String> {
         let rule = self.rules.get(account).unwrap_or(&self.rules[""]);

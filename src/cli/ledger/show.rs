@@ -1,7 +1,7 @@
 //! What people and programs see of a ledger.
 
 use super::place::Open;
-use crate::cli::output::{print, print_json, shown_amount, shown_up, table};
+use crate::cli::output::{print, print_json, shown_amount, shown_down, shown_up, table};
 use paygo_accounting::filter::Meter;
 use paygo_accounting::wire::{Number, Side};
 use paygo_ledger::Name;
@@ -13,26 +13,33 @@ use paygo_ledger::words::{Answer, Meters, Verdict};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// `epsilon 0.25, delta 0`
-fn meters(meters: &Meters) -> String {
-    let each = meters.iter().map(|(name, amount)| format!("{name} {}", amount.text()));
+/// `epsilon 0.25, delta 0`: six digits, on the safe side.
+fn meters(meters: &Meters, side: Side) -> String {
+    let shown = |amount: &Number| match (amount, side) {
+        (Number::Float(x), Side::Up) => shown_up(*x),
+        (Number::Float(x), Side::Down) => shown_down(*x),
+        (Number::Integer(_) | Number::Decimal(_), _) => amount.text(),
+    };
+    let each = meters.iter().map(|(name, amount)| format!("{name} {}", shown(amount)));
     each.collect::<Vec<_>>().join(", ")
 }
 
+/// The decision; the receipt goes to standard error.
 pub(super) fn answer(answer: &Answer) -> String {
     let again = if answer.repeated { ", as before" } else { "" };
-    let left = format!("{}: spent {}, left {}", answer.account, meters(&answer.spent), meters(&answer.remaining));
-    let receipt = format!("entry {}, receipt {}", answer.entry, answer.receipt);
+    let left = {
+        let (spent, left) = (meters(&answer.spent, Side::Up), meters(&answer.remaining, Side::Down));
+        format!("{}: spent {spent}, left {left}", answer.account)
+    };
+    eprintln!("entry {}, receipt {}", answer.entry, answer.receipt);
     match answer.decision {
-        Verdict::Admit => format!("admitted{again}; {left}\n{receipt}"),
+        Verdict::Admit => format!("admitted{again}; {left}"),
         Verdict::Refuse => {
             let reason = answer.reason.as_deref().unwrap_or("the budget does not allow it");
             let fit = answer.largest_count.unwrap_or(0);
-            let asked = answer.requested.as_ref().map(|asked| format!("; it alone would spend {}", meters(asked)));
-            format!(
-                "refused{again}: {reason}; {left}{}; {fit} of the same would fit\n{receipt}",
-                asked.unwrap_or_default()
-            )
+            let asked =
+                answer.requested.as_ref().map(|asked| format!("; it alone would spend {}", meters(asked, Side::Up)));
+            format!("refused{again}: {reason}; {left}{}; {fit} of the same would fit", asked.unwrap_or_default())
         }
     }
 }
@@ -48,8 +55,8 @@ pub(super) fn what_if(answer: &WhatIf, json: bool) -> anyhow::Result<ExitCode> {
         print(&format!(
             "{verdict}; {}: spent {}, with it {}; {} of the same would fit; nothing was charged",
             answer.account,
-            meters(&answer.spent),
-            meters(&answer.after),
+            meters(&answer.spent, Side::Up),
+            meters(&answer.after, Side::Up),
             answer.largest_count
         ))?;
     }
@@ -288,11 +295,10 @@ pub(super) fn report(report: &Report, json: bool) -> anyhow::Result<ExitCode> {
     } else {
         let accounts: usize = report.balances.values().map(std::collections::BTreeMap::len).sum();
         print(&format!(
-            "sound: {} entries, {admitted} admitted, {refused} refused; {accounts} balances in {} datasets are what the log says\nthe \
-             last entry has digest {digest}",
+            "sound: {} entries, {admitted} admitted, {refused} refused; {accounts} balances are what the log says",
             report.entries,
-            report.balances.len()
         ))?;
+        eprintln!("the last entry, {}, has digest {digest}", report.entries);
     }
     Ok(ExitCode::SUCCESS)
 }

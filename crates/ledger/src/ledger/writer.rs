@@ -96,6 +96,7 @@ enum Outcome {
 struct Batch {
     lines: Vec<String>,
     entries: Vec<(Entry, Digest)>,
+    fingerprints: Vec<Option<Fingerprint>>,
     /// The decisions and ends among them.
     fresh: HashMap<Fingerprint, Vec<usize>>,
 }
@@ -311,16 +312,16 @@ impl<S: Store> Writer<S> {
         let head = Head { seq: self.working.seq(), digest: self.working.digest() };
         self.store.append(&batch.lines, head).await?;
         let is_due = head.seq >= self.saved + SNAPSHOT;
-        let pushed = batch.entries.iter().map(|(entry, _)| Fingerprint::of(entry));
         if is_due {
             let state = serde_json::to_string(&StoredState::from(&self.working));
             let state = state.map_err(|error| StoreError::Damaged(error.to_string()))?;
             let mut fingerprints = self.seen.bytes_after(self.saved);
-            pushed.clone().for_each(|each| fingerprints.extend(each.map_or(0, |each| each.value()).to_le_bytes()));
+            let new = batch.fingerprints.iter().map(|each| each.as_ref().map_or(0, Fingerprint::value));
+            new.for_each(|value| fingerprints.extend(value.to_le_bytes()));
             self.store.save(&Snapshot { seq: head.seq, state, fingerprints }).await?;
         }
         self.store.commit().await?;
-        pushed.for_each(|each| self.seen.push(each.as_ref()));
+        batch.fingerprints.iter().for_each(|each| self.seen.push(each.as_ref()));
         if is_due {
             self.saved = head.seq;
         }
@@ -351,9 +352,11 @@ impl<S: Store> Writer<S> {
         let digest = Digest::of(&line);
         self.working.apply(&entry, digest)?;
         let index = batch.entries.len();
-        if let Some(fingerprint) = Fingerprint::of(&entry) {
-            batch.fresh.entry(fingerprint).or_default().push(index);
+        let fingerprint = Fingerprint::of(&entry);
+        if let Some(fingerprint) = &fingerprint {
+            batch.fresh.entry(fingerprint.clone()).or_default().push(index);
         }
+        batch.fingerprints.push(fingerprint);
         batch.lines.push(line);
         batch.entries.push((entry, digest));
         Ok(index)
@@ -470,7 +473,8 @@ impl<S: Store> Writer<S> {
                 (false, _) => closed("cancelled"),
             }));
         }
-        let open = self.working.dataset(dataset).is_some_and(|known| known.holds(&asked.by, id));
+        let at = (self.clock)().max(self.working.at());
+        let open = self.working.dataset(dataset).is_some_and(|known| known.holds(&asked.by, id, at));
         if open {
             return Ok(None);
         }

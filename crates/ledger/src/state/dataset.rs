@@ -270,10 +270,10 @@ impl Dataset {
         self.reservations.iter()
     }
 
-    /// Whether somebody's reservation is open.
+    /// Whether somebody's reservation is open at a time.
     #[must_use]
-    pub fn holds(&self, by: &Name, id: &RequestId) -> bool {
-        self.reservations.contains_key(&(by.clone(), id.clone()))
+    pub fn holds(&self, by: &Name, id: &RequestId, at: u64) -> bool {
+        self.reservations.get(&(by.clone(), id.clone())).is_some_and(|held| held.expires > at)
     }
 
     /// Requests in all.

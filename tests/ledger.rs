@@ -1,0 +1,158 @@
+//! `paygo ledger` and `paygo filter --ledger`: exit codes, answers for programs, several processes on one file.
+
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::{io::Write, thread};
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paygo"));
+        command.args(arguments).current_dir(self.folder.path()).env("PAYGO_AS", "alice").env_remove("PAYGO_LEDGER");
+        command
+    }
+
+    /// `paygo ledger --ledger a.ledger …`
+    fn ledger(&self, arguments: &[&str]) -> Output {
+        self.command(&[&["ledger", "--ledger", "a.ledger"], arguments].concat()).output().expect("runs")
+    }
+
+    #[track_caller]
+    fn json(&self, code: i32, arguments: &[&str]) -> Value {
+        let output = self.ledger(&[&["--json"], arguments].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {said}"))
+    }
+
+    #[track_caller]
+    fn complains(&self, arguments: &[&str], complaint: &str) {
+        let output = self.ledger(arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(complaint), "{arguments:?}: {said}");
+    }
+
+    fn filter(&self, input: &str) -> Output {
+        let mut command = self.command(&["filter", "--ledger", "a.ledger", "--dataset", "sales"]);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("runs");
+        child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("listens");
+        child.wait_with_output().expect("ends")
+    }
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn a_dataset_from_its_making_to_its_end() {
+    let place = Place::new();
+    place.complains(&["show"], "there is no ledger a.ledger");
+    assert!(!Path::exists(&place.folder.path().join("a.ledger")), "to look makes nothing");
+    let made = place.json(0, &["create", "sales", "--kind", "zcdp", "--rho", "1"]);
+    assert_eq!((&made["entry"], &made["repeated"]), (&json!(2), &json!(false)));
+    assert_eq!(place.json(0, &["create", "sales", "--kind", "zcdp", "--rho", "1"])["repeated"], true);
+    place.complains(&["create", "sales", "--kind", "zcdp", "--rho", "2"], "fixed for good");
+
+    let rho = |rho: &str| format!("{{\"zcdp\": {{\"rho\": \"{rho}\"}}}}");
+    let first = place.json(0, &["spend", "sales", "q1", &rho("0.4"), "--note", "a test"]);
+    assert_eq!(
+        (&first["decision"], &first["spent"]["rho"], &first["remaining"]["rho"]),
+        (&json!("admit"), &json!(0.4), &json!(0.6))
+    );
+    assert_eq!(place.json(0, &["spend", "sales", "q1", &rho("0.4")])["repeated"], true);
+    let refused =
+        place.json(1, &["spend", "sales", "q2", &format!("{{\"repeat\": {{\"count\": 9, \"of\": {}}}}}", rho("0.25"))]);
+    assert_eq!((&refused["largest_count"], &refused["requested"]["rho"]), (&json!(2), &json!(2.25)));
+    place.complains(&["spend", "sales", "q1", &rho("0.5")], "id q1 was used before");
+    place.complains(&["spend", "sales", "q3", "{\"zcdp\": {\"rho\": -1}}"], "rho = -1");
+    place.complains(&["spend", "sales", "q3", "gaussian"], "expected value");
+    place.complains(&["spend", "elsewhere", "q3", &rho("0.1")], "there is no dataset elsewhere");
+    place.complains(&["spend", "sales", "q3", &rho("0.1"), "--blocks", "x"], "not divided into blocks");
+
+    assert!(place.json(0, &["reserve", "sales", "r", &rho("0.6"), "--expires-in", "60"])["expires"].is_u64());
+    place.complains(&["cancel", "sales", "r"], "nothing_drawn");
+    assert_eq!(place.json(1, &["what-if", "sales", &rho("0.1")])["decision"], "refuse");
+    place.json(0, &["cancel", "sales", "r", "--nothing-drawn"]);
+    assert_eq!(place.json(0, &["what-if", "sales", &rho("0.1")])["largest_count"], 6);
+    place.json(0, &["allow", "sales", "team", "--members", "alice,bob", "--rho", "0.1"]);
+    let ceiling = place.json(1, &["spend", "sales", "q4", &rho("0.2")]);
+    assert_eq!(ceiling["account"], json!({"allowance": "team"}));
+
+    let shown = place.json(0, &["show", "sales"]);
+    assert_eq!((&shown["admitted"], &shown["refused"]), (&json!(2), &json!(2)));
+    assert!(shown["accounts"]["dataset"]["odometer"]["epsilon"].as_f64() > Some(0.4));
+    let token = place.json(0, &["grant", "carol", "--role", "spender", "--datasets", "sales"]);
+    assert!(token["token"].as_str().is_some_and(|token| token.starts_with("paygo_") && token.len() == 70));
+    let tokens = place.json(0, &["tokens"]);
+    place.json(0, &["revoke", tokens[0]["hash"].as_str().expect("a hash")]);
+    assert_eq!(place.json(0, &["tokens"]), json!([]));
+    place.json(0, &["close", "sales"]);
+    place.complains(&["spend", "sales", "q5", &rho("0.1")], "is closed");
+
+    let receipt = format!("{}:{}", first["entry"], first["receipt"].as_str().expect("a digest"));
+    let report = place.json(0, &["verify", "--receipt", &receipt]);
+    assert_eq!((&report["admitted"], &report["refused"]), (&json!(2), &json!(2)));
+    place.complains(&["verify", "--receipt", &format!("{}:{}", first["entry"], "0".repeat(64))], "holds a receipt");
+    let exported = place.ledger(&["export"]);
+    assert_eq!(lines(&exported).len() as u64, report["entries"].as_u64().expect("a number"));
+    assert!(!String::from_utf8_lossy(&exported.stdout).contains(token["token"].as_str().expect("a token")));
+    let history = place.ledger(&["history", "sales", "--last", "3"]);
+    assert_eq!(String::from_utf8_lossy(&history.stdout).lines().count(), 3);
+}
+
+/// Four processes stream into one file, each its own requests and some of the others': together what fits, each id once.
+#[test]
+fn processes_share_one_file() {
+    let place = Place::new();
+    place.json(0, &["create", "sales", "--kind", "pure", "--epsilon", "1"]);
+    let request = |id: &str| format!("{{\"id\": \"{id}\", \"mechanism\": {{\"pure\": {{\"epsilon\": \"0.01\"}}}}}}\n");
+    let answers: Vec<Output> = thread::scope(|scope| {
+        let streams: Vec<_> = (0..4)
+            .map(|process| {
+                let input: String =
+                    (0..40).map(|i| request(&format!("{process}-{i}")) + &request(&format!("all-{i}"))).collect();
+                let place = &place;
+                scope.spawn(move || place.filter(&input))
+            })
+            .collect();
+        streams.into_iter().map(|stream| stream.join().expect("a stream")).collect()
+    });
+    let mut admitted = 0;
+    for output in &answers {
+        assert_eq!(lines(output).len(), 80);
+        let refused = lines(output).iter().any(|answer| answer["decision"] == "refuse");
+        assert_eq!(output.status.code(), Some(i32::from(refused)), "{}", String::from_utf8_lossy(&output.stderr));
+        admitted +=
+            lines(output).iter().filter(|answer| answer["decision"] == "admit" && answer["repeated"] == false).count();
+    }
+    assert_eq!(admitted, 100, "0.01 fits a hundred times into 1");
+    assert_eq!(place.json(0, &["verify"])["admitted"], 100);
+}
+
+#[test]
+fn a_stream_says_what_a_ledger_needs() {
+    let place = Place::new();
+    place.json(0, &["create", "sales", "--kind", "pure", "--epsilon", "1"]);
+    let output = place.filter("{\"mechanism\": {\"pure\": {\"epsilon\": \"0.01\"}}}\n");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(lines(&output)[0]["error"].as_str().is_some_and(|error| error.contains("give each request one")));
+    let mixed = place.command(&["filter", "--ledger", "a.ledger", "--dataset", "sales", "--epsilon", "1"]).output();
+    let mixed = mixed.expect("runs");
+    assert!(String::from_utf8_lossy(&mixed.stderr).contains("the dataset's own filter decides"));
+    let unknown = place.command(&["filter", "--ledger", "a.ledger", "--dataset", "other"]).output().expect("runs");
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no dataset other"));
+    let alone = place.command(&["filter", "--ledger", "a.ledger"]).output().expect("runs");
+    assert!(String::from_utf8_lossy(&alone.stderr).contains("--dataset"));
+}
