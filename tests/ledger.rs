@@ -145,6 +145,13 @@ fn processes_share_one_file() {
 fn a_stream_says_what_a_ledger_needs() {
     let place = Place::new();
     place.json(0, &["create", "sales", "--kind", "pure", "--epsilon", "1"]);
+    // The second of two is no second permission, in the same run and in the next.
+    let request = "{\"id\": \"q\", \"mechanism\": {\"pure\": {\"epsilon\": \"0.01\"}}}\n";
+    let repeated = |output: &Output| lines(output).iter().map(|answer| answer["repeated"].clone()).collect::<Vec<_>>();
+    assert_eq!(repeated(&place.filter(&request.repeat(2))), [false, true]);
+    assert_eq!(repeated(&place.filter(request)), [true]);
+    let other = "{\"id\": \"q\", \"mechanism\": {\"pure\": {\"epsilon\": \"0.02\"}}}\n";
+    assert!(lines(&place.filter(other))[0]["error"].as_str().is_some_and(|error| error.contains("was used before")));
     let output = place.filter("{\"mechanism\": {\"pure\": {\"epsilon\": \"0.01\"}}}\n");
     assert_eq!(output.status.code(), Some(2));
     assert!(lines(&output)[0]["error"].as_str().is_some_and(|error| error.contains("give each request one")));

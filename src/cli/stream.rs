@@ -65,6 +65,10 @@ impl Counts {
 pub(crate) trait Responder {
     /// The charge of a cost.
     fn price(&self, cost: &Cost) -> Result<Charge, Unpriced>;
+    /// Whether it knows ids by itself, from other runs too.
+    fn keeps_ids(&self) -> bool {
+        false
+    }
     /// The answer to a request, which costs this.
     fn respond(&mut self, request: &Request, charge: &Charge) -> anyhow::Result<Answer>;
 }
@@ -128,6 +132,7 @@ impl<R: Responder> Stream<'_, R> {
 
     fn respond(&mut self, request: Request) -> anyhow::Result<String> {
         let written = serde_json::to_string(&request.mechanism)?;
+        let keeps_ids = self.responder.keeps_ids();
         if let Some((mechanism, answer)) = request.id.as_ref().and_then(|id| self.seen.get(id)) {
             // A retry hears the first answer. Another mechanism under the same id was never charged, so it may not.
             anyhow::ensure!(
@@ -151,7 +156,9 @@ impl<R: Responder> Stream<'_, R> {
         let Some(id) = request.id else { return Ok(fields.to_string()) };
         fields["id"] = Value::from(id.as_str());
         let answer = fields.to_string();
-        self.seen.insert(id, (written.into(), answer.as_str().into()));
+        if !keeps_ids {
+            self.seen.insert(id, (written.into(), answer.as_str().into()));
+        }
         Ok(answer)
     }
 }

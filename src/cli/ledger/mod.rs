@@ -421,6 +421,10 @@ impl Responder for Charging<'_> {
         paygo_accounting::filter::Rule::currency(&*rule).price(cost, cost.neighbors())
     }
 
+    fn keeps_ids(&self) -> bool {
+        true
+    }
+
     fn respond(&mut self, request: &Request, _charge: &Charge) -> anyhow::Result<Answer> {
         let Place { open, dataset } = self.place;
         let id = match &request.id {

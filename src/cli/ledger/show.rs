@@ -293,10 +293,9 @@ pub(super) fn report(report: &Report, json: bool) -> anyhow::Result<ExitCode> {
         print_json(&json!({"entries": report.entries, "digest": digest, "admitted": admitted, "refused": refused,
                            "datasets": report.balances.keys().collect::<Vec<_>>()}))?;
     } else {
-        let accounts: usize = report.balances.values().map(std::collections::BTreeMap::len).sum();
         print(&format!(
-            "sound: {} entries, {admitted} admitted, {refused} refused; {accounts} balances are what the log says",
-            report.entries,
+            "sound: {} entries, {admitted} admitted, {refused} refused; every balance is what the log says",
+            report.entries
         ))?;
         eprintln!("the last entry, {}, has digest {digest}", report.entries);
     }
