@@ -12,7 +12,7 @@ use paygo_numeric::Amount;
 use serde::Deserialize as _;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Lines that are read at once.
 const PAGE: u64 = 4096;
@@ -60,6 +60,8 @@ pub struct Balance {
 /// A sum of units of 10⁻¹⁸, and how many infinite amounts are in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lane {
+    /// What does not fit into 128 bits.
+    carry: u64,
     units: u128,
     infinite: u64,
 }
@@ -69,7 +71,10 @@ impl Balance {
         self.lanes.resize(amounts.len().max(self.lanes.len()), Lane::default());
         for (lane, amount) in self.lanes.iter_mut().zip(amounts) {
             match amount {
-                Some(units) => lane.units += units,
+                Some(units) => {
+                    let (sum, carries) = lane.units.overflowing_add(*units);
+                    (lane.units, lane.carry) = (sum, lane.carry + u64::from(carries));
+                }
                 None => lane.infinite += 1,
             }
         }
@@ -78,7 +83,11 @@ impl Balance {
     fn take(&mut self, amounts: &Amounts) -> Result<(), String> {
         for (lane, amount) in self.lanes.iter_mut().zip(amounts) {
             let less = match amount {
-                Some(units) => lane.units.checked_sub(*units).map(|units| lane.units = units),
+                Some(units) => {
+                    let (rest, borrows) = lane.units.overflowing_sub(*units);
+                    lane.units = rest;
+                    lane.carry.checked_sub(u64::from(borrows)).map(|carry| lane.carry = carry)
+                }
                 None => lane.infinite.checked_sub(1).map(|infinite| lane.infinite = infinite),
             };
             less.ok_or("frees more than is charged")?;
@@ -90,7 +99,7 @@ impl Balance {
     fn amounts(&self, lanes: usize) -> (Vec<Amount>, Amount) {
         let amount = |i: usize| match self.lanes.get(i) {
             None => Amount::ZERO,
-            Some(Lane { infinite: 0, units }) => {
+            Some(Lane { infinite: 0, carry: 0, units }) => {
                 let text = format!("{}.{:018}", units / 1_000_000_000_000_000_000, units % 1_000_000_000_000_000_000);
                 Amount::from_decimal_up(&text).unwrap_or(Amount::INFINITE)
             }
@@ -114,7 +123,7 @@ struct Dataset {
     rules: HashMap<String, AnyRule>,
     balances: BTreeMap<String, Balance>,
     /// `None` for a dataset without blocks.
-    blocks: Option<Vec<String>>,
+    blocks: Option<BTreeSet<String>>,
     allowances: BTreeMap<String, Vec<String>>,
     held: BTreeMap<(String, String), Held>,
     /// Nothing held expires before.
@@ -163,7 +172,7 @@ pub async fn verify(
         }
         progress(derived.seq);
     }
-    if let Some((seq, _)) = receipts.iter().find(|(seq, _)| *seq > derived.seq) {
+    if let Some((seq, _)) = receipts.iter().find(|(seq, _)| !(1..=derived.seq).contains(seq)) {
         return Err(VerifyError::Entry {
             seq: *seq,
             what: "is missing, but somebody holds a receipt for it".to_owned(),
@@ -225,7 +234,10 @@ impl Derived {
             "token_granted" | "token_revoked" => Ok(()),
             "dataset_created" => {
                 let name = text(event, "dataset")?.to_owned();
-                let mut dataset = Dataset { blocks: event.get("blocks").map(texts), ..Dataset::default() };
+                let mut dataset = Dataset {
+                    blocks: event.get("blocks").map(|blocks| texts(blocks).into_iter().collect()),
+                    ..Dataset::default()
+                };
                 dataset.rules.insert(String::new(), rule(&event["rule"])?);
                 match self.datasets.insert(name, dataset) {
                     Some(_) => Err("creates a dataset again".to_owned()),
@@ -235,7 +247,7 @@ impl Derived {
             "blocks_added" => {
                 let added = texts(&event["blocks"]);
                 let blocks = self.dataset(event)?.blocks.as_mut().ok_or("adds blocks where there are none")?;
-                match added.iter().find(|block| blocks.contains(block)) {
+                match added.iter().find(|block| blocks.contains(*block)) {
                     Some(block) => Err(format!("adds block {block} again")),
                     None => {
                         blocks.extend(added);

@@ -106,6 +106,14 @@ impl Store for Faulty {
         self.around(async |store| store.state().await).await
     }
 
+    async fn saved(&mut self) -> Result<u64, StoreError> {
+        self.around(async |store| store.saved().await).await
+    }
+
+    async fn close(self) {
+        self.inner.close().await;
+    }
+
     async fn fingerprints(&mut self) -> Result<Vec<Vec<u8>>, StoreError> {
         self.around(async |store| store.fingerprints().await).await
     }

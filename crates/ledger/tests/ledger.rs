@@ -158,6 +158,24 @@ fn a_reservation_is_charged_until_its_holder_says_otherwise() {
         assert!(other.admits("half", part).await);
         assert_eq!(asker.sums("dataset"), other.sums("dataset"));
 
+        // Used is counted as it is written: one of three pairs is two, and all of two pairs is four.
+        let zcdp = Asker::new(&ledger, "alice", "units");
+        zcdp.create(json!({"kind": "zcdp", "rho": "10"})).await;
+        let one = json!({"zcdp": {"rho": "1"}});
+        for (id, mechanism, used, units) in [
+            ("a", repeat(3, &repeat(2, &one)), 1, 2u64),
+            ("b", repeat(2, &json!({"all_of": [one, one]})), 2, 6),
+            ("c", json!({"all_of": [one, one]}), 1, 8),
+        ] {
+            zcdp.reserve(json!({"id": id, "mechanism": mechanism})).await.expect("an answer");
+            let (who, dataset) = (&zcdp.who, &zcdp.dataset);
+            ledger.commit(who, dataset, self::id(id), Commit { used: Some(used) }).await.expect("done");
+            let more = ledger.commit(who, dataset, self::id(id), Commit { used: Some(4) }).await;
+            assert!(complaint(more).contains("at most"));
+            ledger.cancel(who, dataset, self::id(id), cancel).await.expect("done");
+            assert!(zcdp.sums("dataset").contains(&format!("Amount({units}000000000000000000)")), "{id}");
+        }
+
         // Expired: it stays charged, and cannot be given back. The clock of the machine may go back; that of the log does not.
         let before = asker.sums("dataset");
         asker
@@ -307,6 +325,7 @@ fn mistakes_are_named_and_change_nothing() {
             (json!({"gaussian": {"noise_multiplier": -1}}), "noise_multiplier = -1"),
             (json!({"fixed_size_sampled_gaussian": {"batch_fraction": 0.1, "noise_multiplier": 1}}), "replace-one"),
             (json!({"pure": {"epsilon": 1e300}}), "infinite"),
+            ((0..20).fold(gaussian(9.0), |inner, _| repeat(1, &inner)), "levels of a mechanism"),
             (json!({"renyi": {"orders": [2, 30], "values": [0.1, 0.2]}}), "explicit_curves"),
             (repeat(2, &json!({"renyi": {"orders": [2, 30], "values": [0.1, 0.2]}})), "explicit_curves"),
         ] {

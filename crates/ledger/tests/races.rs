@@ -131,6 +131,54 @@ fn one_id_from_everywhere() {
     });
 }
 
+/// Two replicas pass the boundary of a snapshot together: what is stored fits together, and the next one opens from it.
+#[test]
+fn replicas_share_snapshots() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let place = Place::file();
+        let replicas = [place.open().await, place.open().await];
+        Asker::new(&replicas[0], "alice", "sales").create(json!({"epsilon": 100, "delta": 1e-6})).await;
+        replicas[1].refresh().await.expect("the other replica");
+        let clients: Vec<_> = (0..256)
+            .map(|client| {
+                let ledger = replicas[client % 2].clone();
+                tokio::spawn(async move {
+                    let asker = Asker::new(&ledger, "alice", "sales");
+                    for i in 0..260 {
+                        assert!(asker.admits(&format!("{client}-{i}"), common::gaussian(1000.0)).await);
+                    }
+                })
+            })
+            .collect();
+        for client in clients {
+            client.await.expect("a client");
+        }
+        for replica in &replicas {
+            replica.close().await;
+        }
+        let mut store = place.store().await;
+        let saved = paygo_ledger::store::Store::saved(&mut store).await.expect("a store");
+        let chunks = paygo_ledger::store::Store::fingerprints(&mut store).await.expect("a store");
+        assert!(saved > 65_536);
+        assert_eq!(chunks.iter().map(|chunk| chunk.len() as u64 / 8).sum::<u64>(), saved, "they fit together");
+        let again = place.open().await;
+        let asker = Asker::new(&again, "alice", "sales");
+        assert!(asker.spend("0-0", common::gaussian(1000.0)).await.repeated);
+        again.close().await;
+        // Closed: the file is whole by itself.
+        let paygo_ledger::store::Location::File(path) = &place.location else { panic!("a file") };
+        drop(store);
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        let copy = path.with_file_name("copy.db");
+        std::fs::copy(path, &copy).expect("a copy");
+        let copied = Ledger::open(&paygo_ledger::store::Location::File(copy)).await.expect("a whole ledger");
+        assert_eq!(copied.read(paygo_ledger::state::State::seq), again.read(paygo_ledger::state::State::seq));
+        copied.close().await;
+    });
+}
+
 /// Past the first snapshot: what was asked long ago is known, and the ledger opens from the snapshot.
 #[test]
 fn a_long_log_opens_from_its_snapshot() {

@@ -6,7 +6,7 @@ use crate::state::{Dataset, State};
 use crate::words::{Answer, Meters, Verdict};
 use paygo_accounting::charge::{Charge, Sums};
 use paygo_accounting::filter::Meter;
-use paygo_accounting::wire::{Number, Side};
+use paygo_accounting::wire::{Mechanism, Number, Side};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -40,8 +40,14 @@ pub struct WhatIf {
     pub largest_count: u64,
 }
 
-pub(super) fn what_if(dataset: &Dataset, charge: &Charge, blocks: Option<&[Name]>, by: &Name) -> WhatIf {
-    let refused = dataset.refusal(charge, blocks, by);
+pub(super) fn what_if(
+    dataset: &Dataset,
+    mechanism: &Mechanism,
+    charge: &Charge,
+    blocks: Option<&[Name]>,
+    by: &Name,
+) -> WhatIf {
+    let refused = dataset.refusal(mechanism, charge, blocks, by);
     let (account, spent) = dataset.fullest_of(blocks, by, refused.as_ref().map(|refused| &refused.account));
     let sums = charge.to_sums();
     let (requested, after) = dataset.find_account(&account).map_or_else(Default::default, |account| {
@@ -57,7 +63,7 @@ pub(super) fn what_if(dataset: &Dataset, charge: &Charge, blocks: Option<&[Name]
         requested: meters(&requested, |meter| meter.spent, Side::Up),
         after: meters(&after, |meter| meter.spent, Side::Up),
         reason: refused.map(|refused| refused.reason),
-        largest_count: dataset.room(charge, MOST, blocks, by),
+        largest_count: dataset.room(mechanism, MOST, blocks, by),
     }
 }
 

@@ -378,7 +378,7 @@ impl Ledger {
         let charge = self.price(dataset, mechanism).await?;
         self.read(|state| {
             let known = state.dataset(dataset).ok_or_else(|| Mistake::UnknownDataset(dataset.clone()))?;
-            Ok(answer::what_if(known, &charge, known.blocks(blocks)?.as_deref(), &by.name))
+            Ok(answer::what_if(known, mechanism, &charge, known.blocks(blocks)?.as_deref(), &by.name))
         })
     }
 }

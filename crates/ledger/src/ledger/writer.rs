@@ -12,7 +12,7 @@ use crate::state::{Asked, Broken, Command, Mistake, Price, Priced, State, Stored
 use crate::store::{Head, Snapshot, Store, StoreError};
 use crate::words::{Answer, Blocks, Done};
 use paygo_accounting::charge::Sums;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -45,8 +45,10 @@ pub(super) struct Writer<S> {
     working: State,
     committed: Arc<RwLock<State>>,
     seen: Seen,
-    /// The entry of the last snapshot.
+    /// The entry of the last snapshot, as far as is known here.
     saved: u64,
+    /// Whether what is stored with it fits together; if not, it is replaced as a whole.
+    trusted: bool,
     changed: watch::Sender<u64>,
 }
 
@@ -115,7 +117,7 @@ impl<S: Store> Writer<S> {
         changed: watch::Sender<u64>,
     ) -> Result<Self, LedgerError> {
         let (working, seen) = (State::default(), Seen::default());
-        let mut writer = Self { store, clock, working, committed, seen, saved: 0, changed };
+        let mut writer = Self { store, clock, working, committed, seen, saved: 0, trusted: true, changed };
         writer.load().await?;
         Ok(writer)
     }
@@ -123,13 +125,15 @@ impl<S: Store> Writer<S> {
     /// Begins from what is stored: the last snapshot, and the log after it.
     async fn load(&mut self) -> Result<(), Failure> {
         (self.working, self.seen, self.saved) = (State::default(), Seen::default(), 0);
-        let stored = self.store.state().await?.and_then(|text| serde_json::from_str::<StoredState>(&text).ok());
+        let stored = self.store.state().await?;
+        self.trusted = stored.is_none();
+        let stored = stored.and_then(|text| serde_json::from_str::<StoredState>(&text).ok());
         if let Some(state) = stored.and_then(|stored| State::try_from(&stored).ok()) {
             let chunks = self.store.fingerprints().await?;
             self.seen.reserve(chunks.iter().map(|chunk| chunk.len() / 8).sum());
             let whole = chunks.iter().all(|chunk| self.seen.push_bytes(chunk));
             if whole && self.seen.len() == state.seq() {
-                self.saved = state.seq();
+                (self.saved, self.trusted) = (state.seq(), true);
                 self.working = state;
             } else {
                 self.seen = Seen::default();
@@ -199,6 +203,7 @@ impl<S: Store> Writer<S> {
         loop {
             jobs.clear();
             if queue.recv_many(&mut jobs, MOST_JOBS).await == 0 {
+                self.store.close().await;
                 return;
             }
             let mut requests = Vec::new();
@@ -308,40 +313,29 @@ impl<S: Store> Writer<S> {
 
     /// Makes a batch durable and shows it.
     async fn finish(&mut self, batch: Batch) -> Result<Batch, Failure> {
-        self.check(&batch)?;
         let head = Head { seq: self.working.seq(), digest: self.working.digest() };
         self.store.append(&batch.lines, head).await?;
-        let is_due = head.seq >= self.saved + SNAPSHOT;
+        let mut is_due = head.seq >= self.saved + SNAPSHOT;
+        if is_due && self.trusted {
+            // Another process may have stored one meanwhile.
+            self.saved = self.store.saved().await?;
+            is_due = head.seq >= self.saved + SNAPSHOT;
+        }
         if is_due {
             let state = serde_json::to_string(&StoredState::from(&self.working));
             let state = state.map_err(|error| StoreError::Damaged(error.to_string()))?;
             let mut fingerprints = self.seen.bytes_after(self.saved);
             let new = batch.fingerprints.iter().map(|each| each.as_ref().map_or(0, Fingerprint::value));
             new.for_each(|value| fingerprints.extend(value.to_le_bytes()));
-            self.store.save(&Snapshot { seq: head.seq, state, fingerprints }).await?;
+            self.store.save(&Snapshot { seq: head.seq, after: self.saved, state, fingerprints }).await?;
         }
         self.store.commit().await?;
         batch.fingerprints.iter().for_each(|each| self.seen.push(each.as_ref()));
         if is_due {
-            self.saved = head.seq;
+            (self.saved, self.trusted) = (head.seq, true);
         }
         self.publish(&batch.entries)?;
         Ok(batch)
-    }
-
-    /// Asserts what everything rests on, before it is written.
-    fn check(&self, batch: &Batch) -> Result<(), Broken> {
-        let mut checked: HashSet<(&Name, Option<&Vec<Name>>, &Name)> = HashSet::new();
-        for (entry, _) in &batch.entries {
-            if let Some((decided, _)) = entry.event.decision().filter(|(decided, _)| decided.refused.is_none()) {
-                let accounts = (&decided.dataset, decided.blocks.as_ref(), &decided.by);
-                if checked.insert(accounts) && !self.working.is_within_budget(&entry.event) {
-                    let what = "would pass a budget; this is a fault of paygo, and nothing was written";
-                    return Err(Broken { seq: entry.seq, what: what.to_owned() });
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Appends an event to a batch.
@@ -351,6 +345,11 @@ impl<S: Store> Writer<S> {
         let line = entry.line();
         let digest = Digest::of(&line);
         self.working.apply(&entry, digest)?;
+        // Asserted before it is written: what everything rests on.
+        if !self.working.is_within_budget(&entry.event) {
+            let what = "would pass a budget; this is a fault of paygo, and nothing was written";
+            return Err(Broken { seq: entry.seq, what: what.to_owned() });
+        }
         let index = batch.entries.len();
         let fingerprint = Fingerprint::of(&entry);
         if let Some(fingerprint) = &fingerprint {

@@ -482,17 +482,22 @@ impl Dataset {
             self.keep(&held.accounts, &kept.sums);
         }
         // What is charged is added up again: from a sum that is infinite nothing can be taken away.
-        for name in &held.accounts {
-            let open: Vec<Sums> =
-                self.reservations.values().filter(|r| r.accounts.contains(name)).map(|r| r.sums.clone()).collect();
+        let touched: BTreeSet<&AccountName> = held.accounts.iter().collect();
+        for name in &touched {
             let Some(account) = self.account(name) else { continue };
             let (rule, neighbors) = (Arc::clone(account.charged.rule()), account.charged.neighbors());
             account.charged = Filter::new(rule, neighbors);
             account.charged.replay(&account.spent);
-            for sums in &open {
+        }
+        let open = std::mem::take(&mut self.reservations);
+        for (name, sums) in open.values().flat_map(|open| open.accounts.iter().map(|name| (name, &open.sums))) {
+            if touched.contains(name)
+                && let Some(account) = self.account(name)
+            {
                 account.charged.replay(sums);
             }
         }
+        self.reservations = open;
         Ok(())
     }
 

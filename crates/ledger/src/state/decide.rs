@@ -18,6 +18,8 @@ use std::sync::Arc;
 const MOST_BLOCKS: usize = 10_000;
 /// Open reservations of one dataset.
 const MOST_RESERVATIONS: usize = 10_000;
+/// How deep a mechanism may be nested.
+const MOST_LEVELS: usize = 16;
 /// Datasets, tokens and members.
 const MOST_THINGS: usize = 10_000;
 
@@ -130,11 +132,52 @@ impl Pricing {
     /// # Errors
     /// [`Mistake`] when it is not a mechanism, or has no price here.
     pub fn price(&self, mechanism: &Mechanism) -> Result<Charge, Mistake> {
-        self.price_cost(&Cost::of(&Checked::try_from(mechanism)?, self.neighbors)?)
+        at_most("levels of a mechanism", depth(mechanism), MOST_LEVELS)?;
+        let cost = Cost::of(&Checked::try_from(mechanism)?, self.neighbors)?;
+        Ok(self.rule.currency().price(&cost, self.neighbors)?)
     }
+}
 
-    fn price_cost(&self, cost: &Cost) -> Result<Charge, Mistake> {
-        Ok(self.rule.currency().price(cost, self.neighbors)?)
+/// What a request repeats, as it is written, and how often: the outermost `repeat`, or the whole, once.
+fn unit(mechanism: &Mechanism) -> Result<(&Mechanism, u64), Mistake> {
+    match mechanism {
+        Mechanism::Repeat { count, of } => Ok((of, count.count("count")?.get())),
+        Mechanism::Gaussian(_)
+        | Mechanism::Laplace { .. }
+        | Mechanism::RandomizedResponse { .. }
+        | Mechanism::Exponential { .. }
+        | Mechanism::Pure { .. }
+        | Mechanism::Approximate { .. }
+        | Mechanism::Zcdp { .. }
+        | Mechanism::Gdp { .. }
+        | Mechanism::PoissonSampledGaussian { .. }
+        | Mechanism::FixedSizeSampledGaussian { .. }
+        | Mechanism::BallsAndBinsEpoch { .. }
+        | Mechanism::PartitionedEpoch { .. }
+        | Mechanism::Renyi { .. }
+        | Mechanism::AllOf(_)
+        | Mechanism::Parallel(_) => Ok((mechanism, 1)),
+    }
+}
+
+/// How deep a mechanism is nested. A line of the log must be readable by whoever reads JSON.
+fn depth(mechanism: &Mechanism) -> usize {
+    match mechanism {
+        Mechanism::Repeat { of, .. } => 1 + depth(of),
+        Mechanism::AllOf(all) | Mechanism::Parallel(all) => 1 + all.iter().map(depth).max().unwrap_or(0),
+        Mechanism::Gaussian(_)
+        | Mechanism::Laplace { .. }
+        | Mechanism::RandomizedResponse { .. }
+        | Mechanism::Exponential { .. }
+        | Mechanism::Pure { .. }
+        | Mechanism::Approximate { .. }
+        | Mechanism::Zcdp { .. }
+        | Mechanism::Gdp { .. }
+        | Mechanism::PoissonSampledGaussian { .. }
+        | Mechanism::FixedSizeSampledGaussian { .. }
+        | Mechanism::BallsAndBinsEpoch { .. }
+        | Mechanism::PartitionedEpoch { .. }
+        | Mechanism::Renyi { .. } => 1,
     }
 }
 
@@ -178,22 +221,30 @@ impl Dataset {
         Pricing { rule: Arc::clone(self.rule()), neighbors: self.neighbors().into() }
     }
 
-    /// Why a charge would be refused now, and how many of the same would fit; `None` when it would be admitted.
+    /// Why a mechanism, which costs this, would be refused now, and how many of what it repeats would fit; `None` when it would be
+    /// admitted.
     #[must_use]
-    pub fn refusal(&self, charge: &Charge, blocks: Option<&[Name]>, by: &Name) -> Option<Refused> {
+    pub fn refusal(
+        &self,
+        mechanism: &Mechanism,
+        charge: &Charge,
+        blocks: Option<&[Name]>,
+        by: &Name,
+    ) -> Option<Refused> {
         let objects =
             |(name, account): (AccountName, &super::Account)| Some((name, account.filter().objects_to(charge)?));
         let (account, reason) = self.touched(blocks, by).find_map(objects)?;
         // Of several of the same, fewer than all.
-        let most = charge.cost().as_repeat().1.get() - 1;
-        let largest_count = if reason == Reason::OtherCurrency { 0 } else { self.room(charge, most, blocks, by) };
+        let most = unit(mechanism).map_or(0, |(_, count)| count - 1);
+        let largest_count = if reason == Reason::OtherCurrency { 0 } else { self.room(mechanism, most, blocks, by) };
         Some(Refused { account, reason: reason.explanation().to_owned(), largest_count })
     }
 
-    /// Of a charge, or of what it repeats: how many would be admitted now, up to `most`.
+    /// Of what a mechanism repeats: how many would be admitted now, up to `most`.
     #[must_use]
-    pub fn room(&self, charge: &Charge, most: u64, blocks: Option<&[Name]>, by: &Name) -> u64 {
-        let Ok(one) = self.pricing().price_cost(&charge.cost().as_repeat().0) else { return 0 };
+    pub fn room(&self, mechanism: &Mechanism, most: u64, blocks: Option<&[Name]>, by: &Name) -> u64 {
+        let one = unit(mechanism).and_then(|(one, _)| self.pricing().price(one));
+        let Ok(one) = one else { return 0 };
         // Each account is asked only for what those before it had room for.
         self.touched(blocks, by).fold(most, |most, (_, account)| account.filter().room_for(&one, most))
     }
@@ -287,15 +338,18 @@ impl State {
                 Ok(events)
             }
             Command::Reserve(priced, milliseconds) => {
-                let held = self.open(&priced.dataset)?.reservations.len();
-                at_most("open reservations", held + 1, MOST_RESERVATIONS)?;
+                let held = &self.open(&priced.dataset)?.reservations;
+                if held.len() >= MOST_RESERVATIONS {
+                    let open = held.values().filter(|held| held.expires > at).count();
+                    at_most("open reservations", open + 1, MOST_RESERVATIONS)?;
+                }
                 let (mut events, decided) = self.request(asked, priced)?;
                 events.push(Event::Reserved { decided, expires: at.saturating_add(*milliseconds) });
                 Ok(events)
             }
             Command::Commit { dataset, id, used } => {
-                let (held, cost) = self.held(dataset, &by, id, at)?;
-                let most = cost.as_repeat().1.get();
+                let held = self.held(dataset, &by, id, at)?;
+                let (_, most) = unit(&held.mechanism)?;
                 if let Some(used) = used.filter(|used| !(held.used..=most).contains(used)) {
                     return Err(Mistake::Used { given: used, least: held.used, most });
                 }
@@ -305,17 +359,16 @@ impl State {
                 Ok(vec![Event::Committed { dataset: dataset.clone(), by, id: id.clone(), used: *used }])
             }
             Command::Cancel { dataset, id } => {
-                let (held, cost) = self.held(dataset, &by, id, at)?;
+                let held = self.held(dataset, &by, id, at)?;
                 let mut events = Vec::new();
                 let mut kept = None;
                 if held.used > 0 {
                     // What was used costs what it costs alone; the rest is what is freed.
-                    let known = self.find(dataset)?;
-                    let used = cost.as_repeat().0.repeat(held.used)?;
-                    let charge = known.pricing().price_cost(&used)?;
-                    let mechanism = Mechanism::from(&used.mechanism());
-                    let text = written(&mechanism);
-                    kept = Some(self.price_entry(dataset, &mechanism, &text, &charge, &mut events));
+                    let (of, _) = unit(&held.mechanism)?;
+                    let count = Number::Decimal(held.used.to_string()).count("used")?.into();
+                    let used = Mechanism::Repeat { count, of: Box::new(of.clone()) };
+                    let charge = self.find(dataset)?.pricing().price(&used)?;
+                    kept = Some(self.price_entry(dataset, &used, &written(&used), &charge, &mut events));
                 }
                 events.push(Event::Cancelled { dataset: dataset.clone(), by, id: id.clone(), kept });
                 Ok(events)
@@ -333,6 +386,9 @@ impl State {
     }
 
     fn create(&self, new: &NewDataset, by: Name) -> Result<Vec<Event>, Mistake> {
+        for release in new.filter.plan.iter().flat_map(|plan| &plan.releases) {
+            at_most("levels of a mechanism", depth(&release.mechanism), MOST_LEVELS)?;
+        }
         let rule = new.filter.rule()?;
         let reading_delta = reading_delta(new, &rule)?;
         at_most("datasets", self.datasets.len() + 1, MOST_THINGS)?;
@@ -373,7 +429,7 @@ impl State {
         let blocks = dataset.blocks(priced.blocks.as_ref())?;
         let mut events = Vec::new();
         let price = self.price_entry(&priced.dataset, &priced.mechanism, &priced.written, &priced.charge, &mut events);
-        let refused = dataset.refusal(&priced.charge, blocks.as_deref(), &asked.by);
+        let refused = dataset.refusal(&priced.mechanism, &priced.charge, blocks.as_deref(), &asked.by);
         let (dataset, by, id) = (priced.dataset.clone(), asked.by.clone(), priced.id.clone());
         Ok((events, Decided { dataset, by, id, price, blocks, note: priced.note.clone(), refused }))
     }
@@ -402,15 +458,15 @@ impl State {
         })
     }
 
-    /// A reservation that is open at a time, and what it is for.
-    fn held(&self, dataset: &Name, by: &Name, id: &RequestId, at: u64) -> Result<(&super::Reservation, Cost), Mistake> {
+    /// A reservation that is open at a time.
+    fn held(&self, dataset: &Name, by: &Name, id: &RequestId, at: u64) -> Result<&super::Reservation, Mistake> {
         let known = self.find(dataset)?;
         let held = known.reservations.get(&(by.clone(), id.clone()));
         let held = held.ok_or_else(|| Mistake::UnknownReservation(id.clone()))?;
         if held.expires <= at {
             return Err(Mistake::ReservationClosed { id: id.clone(), how: "left to expire" });
         }
-        Ok((held, Cost::of(&Checked::try_from(&held.mechanism)?, known.neighbors().into())?))
+        Ok(held)
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Head {
 pub struct Snapshot {
     /// The entry after which it is the state.
     pub seq: u64,
+    /// The entry after which its fingerprints begin; what is stored of later ones is replaced.
+    pub after: u64,
     /// The state.
     pub state: String,
     /// The fingerprints.
@@ -50,8 +52,12 @@ pub trait Store: Send + 'static {
     fn lines(&mut self, after: u64, most: u64) -> impl Future<Output = Result<Vec<String>, StoreError>> + Send;
     /// The last state that was stored.
     fn state(&mut self) -> impl Future<Output = Result<Option<String>, StoreError>> + Send;
+    /// The entry of the last state that was stored; 0 when there is none.
+    fn saved(&mut self) -> impl Future<Output = Result<u64, StoreError>> + Send;
     /// All fingerprints that were stored, in order.
     fn fingerprints(&mut self) -> impl Future<Output = Result<Vec<Vec<u8>>, StoreError>> + Send;
+    /// Says goodbye, so that a file is whole by itself.
+    fn close(self) -> impl Future<Output = ()> + Send;
     /// Begins anew after an error.
     fn reconnect(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
 }

@@ -161,6 +161,10 @@ impl SqlStore {
             .bind(snapshot.state.clone())
             .execute(self.connection()?)
             .await?;
+        sqlx::query("DELETE FROM paygo_fingerprints WHERE seq > $1")
+            .bind(number(snapshot.after)?)
+            .execute(self.connection()?)
+            .await?;
         sqlx::query("INSERT INTO paygo_fingerprints (seq, bytes) VALUES ($1, $2)")
             .bind(number(snapshot.seq)?)
             .bind(snapshot.fingerprints.clone())
@@ -255,6 +259,18 @@ impl Store for SqlStore {
     async fn state(&mut self) -> Result<Option<String>, StoreError> {
         let outcome = self.try_state().await;
         self.step(outcome).await
+    }
+
+    async fn saved(&mut self) -> Result<u64, StoreError> {
+        let outcome = self.number("SELECT seq FROM paygo_snapshot").await;
+        let seq = self.step(outcome).await?.unwrap_or(0);
+        u64::try_from(seq).map_err(|_| StoreError::Damaged("a snapshot of a negative number".to_owned()))
+    }
+
+    async fn close(self) {
+        if let Some(connection) = self.connection {
+            connection.close().await.ok();
+        }
     }
 
     async fn fingerprints(&mut self) -> Result<Vec<Vec<u8>>, StoreError> {
