@@ -410,6 +410,30 @@ pub enum PlanError {
     Plan(CostError),
 }
 
+impl Mechanism {
+    /// What it is made of: what it repeats, all of them, or each group's; nothing for a single mechanism.
+    #[must_use]
+    pub fn parts(&self) -> &[Self] {
+        match self {
+            Self::Repeat { of, .. } => std::slice::from_ref(of),
+            Self::AllOf(all) | Self::Parallel(all) => all,
+            Self::Gaussian(_)
+            | Self::Laplace { .. }
+            | Self::RandomizedResponse { .. }
+            | Self::Exponential { .. }
+            | Self::Pure { .. }
+            | Self::Approximate { .. }
+            | Self::Zcdp { .. }
+            | Self::Gdp { .. }
+            | Self::PoissonSampledGaussian { .. }
+            | Self::FixedSizeSampledGaussian { .. }
+            | Self::BallsAndBinsEpoch { .. }
+            | Self::PartitionedEpoch { .. }
+            | Self::Renyi { .. } => &[],
+        }
+    }
+}
+
 impl TryFrom<&Mechanism> for Checked {
     type Error = OutOfDomain;
 

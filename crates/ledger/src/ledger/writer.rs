@@ -167,19 +167,24 @@ impl<S: Store> Writer<S> {
             if lines.is_empty() {
                 return Err(broken("the log ends before its head").into());
             }
-            let mut entries = Vec::with_capacity(lines.len());
-            for line in &lines {
-                let (entry, digest) = parse(self.working.seq() + 1, line)?;
-                self.working.apply(&entry, digest)?;
-                self.seen.push(Fingerprint::of(&entry).as_ref());
-                entries.push((entry, digest));
-            }
-            self.publish(&entries)?;
+            self.take_in(&lines)?;
         }
         if head.digest != self.working.digest() {
             return Err(broken("the last entry does not have the digest that the head holds").into());
         }
         Ok(())
+    }
+
+    /// Moves on by lines that somebody else has written.
+    fn take_in(&mut self, lines: &[String]) -> Result<(), Broken> {
+        let mut entries = Vec::with_capacity(lines.len());
+        for line in lines {
+            let (entry, digest) = parse(self.working.seq() + 1, line)?;
+            self.working.apply(&entry, digest)?;
+            self.seen.push(Fingerprint::of(&entry).as_ref());
+            entries.push((entry, digest));
+        }
+        self.publish(&entries)
     }
 
     /// Shows what is durable: by moving on by some entries, or, where the readers' state is far behind, as a whole.
@@ -241,14 +246,7 @@ impl<S: Store> Writer<S> {
     async fn refresh(&mut self) -> Result<(), Failure> {
         loop {
             let lines = self.read(self.working.seq(), PAGE).await?;
-            let mut entries = Vec::with_capacity(lines.len());
-            for line in &lines {
-                let (entry, digest) = parse(self.working.seq() + 1, line)?;
-                self.working.apply(&entry, digest)?;
-                self.seen.push(Fingerprint::of(&entry).as_ref());
-                entries.push((entry, digest));
-            }
-            self.publish(&entries)?;
+            self.take_in(&lines)?;
             if lines.is_empty() {
                 return Ok(());
             }

@@ -140,45 +140,15 @@ impl Pricing {
 
 /// What a request repeats, as it is written, and how often: the outermost `repeat`, or the whole, once.
 fn unit(mechanism: &Mechanism) -> Result<(&Mechanism, u64), Mistake> {
-    match mechanism {
-        Mechanism::Repeat { count, of } => Ok((of, count.count("count")?.get())),
-        Mechanism::Gaussian(_)
-        | Mechanism::Laplace { .. }
-        | Mechanism::RandomizedResponse { .. }
-        | Mechanism::Exponential { .. }
-        | Mechanism::Pure { .. }
-        | Mechanism::Approximate { .. }
-        | Mechanism::Zcdp { .. }
-        | Mechanism::Gdp { .. }
-        | Mechanism::PoissonSampledGaussian { .. }
-        | Mechanism::FixedSizeSampledGaussian { .. }
-        | Mechanism::BallsAndBinsEpoch { .. }
-        | Mechanism::PartitionedEpoch { .. }
-        | Mechanism::Renyi { .. }
-        | Mechanism::AllOf(_)
-        | Mechanism::Parallel(_) => Ok((mechanism, 1)),
+    if let Mechanism::Repeat { count, of } = mechanism {
+        return Ok((of, count.count("count")?.get()));
     }
+    Ok((mechanism, 1))
 }
 
 /// How deep a mechanism is nested. A line of the log must be readable by whoever reads JSON.
 fn depth(mechanism: &Mechanism) -> usize {
-    match mechanism {
-        Mechanism::Repeat { of, .. } => 1 + depth(of),
-        Mechanism::AllOf(all) | Mechanism::Parallel(all) => 1 + all.iter().map(depth).max().unwrap_or(0),
-        Mechanism::Gaussian(_)
-        | Mechanism::Laplace { .. }
-        | Mechanism::RandomizedResponse { .. }
-        | Mechanism::Exponential { .. }
-        | Mechanism::Pure { .. }
-        | Mechanism::Approximate { .. }
-        | Mechanism::Zcdp { .. }
-        | Mechanism::Gdp { .. }
-        | Mechanism::PoissonSampledGaussian { .. }
-        | Mechanism::FixedSizeSampledGaussian { .. }
-        | Mechanism::BallsAndBinsEpoch { .. }
-        | Mechanism::PartitionedEpoch { .. }
-        | Mechanism::Renyi { .. } => 1,
-    }
+    1 + mechanism.parts().iter().map(depth).max().unwrap_or(0)
 }
 
 impl Command {
@@ -493,23 +463,7 @@ fn reading_delta(new: &NewDataset, rule: &AnyRule) -> Result<f64, Mistake> {
 }
 
 fn has_explicit_curve(mechanism: &Mechanism) -> bool {
-    match mechanism {
-        Mechanism::Renyi { .. } => true,
-        Mechanism::Repeat { of, .. } => has_explicit_curve(of),
-        Mechanism::AllOf(all) | Mechanism::Parallel(all) => all.iter().any(has_explicit_curve),
-        Mechanism::Gaussian(_)
-        | Mechanism::Laplace { .. }
-        | Mechanism::RandomizedResponse { .. }
-        | Mechanism::Exponential { .. }
-        | Mechanism::Pure { .. }
-        | Mechanism::Approximate { .. }
-        | Mechanism::Zcdp { .. }
-        | Mechanism::Gdp { .. }
-        | Mechanism::PoissonSampledGaussian { .. }
-        | Mechanism::FixedSizeSampledGaussian { .. }
-        | Mechanism::BallsAndBinsEpoch { .. }
-        | Mechanism::PartitionedEpoch { .. } => false,
-    }
+    matches!(mechanism, Mechanism::Renyi { .. }) || mechanism.parts().iter().any(has_explicit_curve)
 }
 
 const fn at_most(what: &'static str, given: usize, most: usize) -> Result<(), Mistake> {
