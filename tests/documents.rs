@@ -100,6 +100,8 @@ fn architecture_names_every_crate_and_its_arrows_hold() {
             "accounting" => &["paygo-numeric"],
             "analysis" => &["paygo-accounting", "paygo-mapped", "paygo-noise", "paygo-numeric"],
             "audit" => &["paygo-accounting", "paygo-numeric"],
+            "client" => &["paygo-ledger"],
+            "server" => &["paygo-accounting", "paygo-ledger"],
             "ledger" | "noise" => &["paygo-accounting", "paygo-numeric"],
             "training" => &["paygo-accounting", "paygo-matrix", "paygo-noise", "paygo-numeric"],
             "mapped" | "matrix" | "numeric" | "report" | "testkit" => &[],
@@ -162,6 +164,7 @@ fn links_lead_somewhere() {
         "docs/individual.md",
         "docs/training.md",
         "docs/ledger.md",
+        "docs/operations.md",
         "docs/theory.md",
     ] {
         let path = root().join(document);

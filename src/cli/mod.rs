@@ -15,6 +15,7 @@ mod query;
 mod reproduce;
 mod schedule;
 mod selftest;
+mod serve;
 mod stream;
 mod train;
 
@@ -51,6 +52,8 @@ enum Command {
     Train(Box<train::Arguments>),
     /// A durable budget that many share: make datasets, spend, look, verify.
     Ledger(ledger::Arguments),
+    /// The ledger as a service, with an API and a dashboard.
+    Serve(serve::Arguments),
     /// Adversaries against filters and odometers, with exact or Monte-Carlo verdicts.
     Audit(audit::Arguments),
     /// Tables and figures of the five papers, theirs beside ours.
@@ -72,6 +75,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Query(arguments) => query::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Selftest(arguments) => selftest::run(&arguments),

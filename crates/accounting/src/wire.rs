@@ -21,12 +21,13 @@ use crate::params::{
     SamplingProbability, Scale,
 };
 use paygo_numeric::Amount;
-use paygo_numeric::decimal::{parse_down, parse_nearest, parse_up};
+use paygo_numeric::decimal::{parse_down, parse_nearest, parse_up, shown_down, shown_up};
 use paygo_numeric::rounding::div_down;
 use serde::{Deserialize, Serialize};
 
 /// A number: a double, or a decimal string.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged, expecting = "a number, or a decimal number in quotes")]
 pub enum Number {
     /// An integer.
@@ -121,6 +122,16 @@ impl Number {
         }
     }
 
+    /// For people: a double as six significant digits on the safe side, everything else as it is written.
+    #[must_use]
+    pub fn shown(&self, side: Side) -> String {
+        match (self, side) {
+            (Self::Float(x), Side::Up) => shown_up(*x),
+            (Self::Float(x), Side::Down) => shown_down(*x),
+            (Self::Integer(_) | Self::Decimal(_), _) => self.text(),
+        }
+    }
+
     /// The nearest double: for what is a choice, not a bound.
     ///
     /// # Errors
@@ -150,6 +161,7 @@ pub enum Side {
 
 /// A mechanism as it is written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(no_recursion))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Mechanism {
     /// Gaussian noise: a `noise_multiplier`, or a `noise_std` and an `l2_sensitivity`.
@@ -246,6 +258,7 @@ pub enum Mechanism {
 
 /// The fields of Gaussian noise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GaussianFields {
     /// Noise over sensitivity.
@@ -276,6 +289,7 @@ mod strict {
 
 /// How records come to batches, as it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AssignmentWord {
     /// See [`Assignment::Independent`].
@@ -289,6 +303,7 @@ pub enum AssignmentWord {
 
 /// A neighbor relation as it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Neighbors {
     /// One record more or less.
@@ -322,6 +337,7 @@ impl From<Relation> for Neighbors {
 
 /// A plan: releases fixed in advance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Which datasets are neighbors.
@@ -346,6 +362,7 @@ fn record() -> String {
 
 /// One entry of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Release {
     /// How often; once unless given.

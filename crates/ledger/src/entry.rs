@@ -15,6 +15,7 @@ pub const VERSION: u32 = 1;
 
 /// SHA-256 of an entry's line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String, pattern = "^[0-9a-f]{64}$"))]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
@@ -241,6 +242,12 @@ impl Event {
         }
     }
 
+    /// The mechanism whose price it says.
+    #[must_use]
+    pub fn into_mechanism(self) -> Option<Mechanism> {
+        if let Self::Priced { mechanism, .. } = self { Some(mechanism) } else { None }
+    }
+
     /// The reservation that it ends, as dataset, holder and id.
     #[must_use]
     pub const fn end(&self) -> Option<(&Name, &Name, &RequestId)> {
@@ -311,6 +318,7 @@ pub struct Decided {
 
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Refused {
     /// Whose budget it would have passed.
@@ -323,6 +331,7 @@ pub struct Refused {
 
 /// What keeps a sum.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AccountName {
     /// A dataset without blocks.
@@ -345,6 +354,7 @@ impl fmt::Display for AccountName {
 
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Everything, tokens and new datasets too.
@@ -355,6 +365,17 @@ pub enum Role {
     Spender,
     /// To read, the log too.
     Auditor,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Admin => "admin",
+            Self::Steward => "steward",
+            Self::Spender => "spender",
+            Self::Auditor => "auditor",
+        })
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]

@@ -8,6 +8,7 @@
 //! | read | for |
 //! | --- | --- |
 //! | [`words`] | what is asked and answered, as it is written |
+//! | [`views`] | what is shown, as it is written |
 //! | [`entry`] | the log: one line of JSON for each thing that happened, hash-chained |
 //! | [`state`] | what the log says: pure, derived, exact |
 //! | [`ledger`] | the handle that many share, and the one writer behind it |
@@ -15,13 +16,19 @@
 //! | [`verify`] | everything derived again from the log alone, by other code |
 
 pub mod entry;
+#[cfg(feature = "store")]
 pub mod ledger;
 mod names;
+#[cfg(feature = "store")]
 mod seen;
 pub mod state;
+#[cfg(feature = "store")]
 pub mod store;
+#[cfg(feature = "store")]
 pub mod verify;
+pub mod views;
 pub mod words;
 
+#[cfg(feature = "store")]
 pub use ledger::{Ledger, LedgerError};
 pub use names::{Name, Note, RequestId};

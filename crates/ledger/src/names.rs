@@ -12,6 +12,7 @@ use std::fmt;
 /// assert!(Name::new("../etc").is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._@-]*$"))]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
@@ -42,6 +43,7 @@ impl Name {
 
 /// The id that a client makes for a request and keeps: a retry with the same id hears the first answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String, min_length = 1, max_length = 128))]
 #[serde(try_from = "String", into = "String")]
 pub struct RequestId(String);
 
@@ -68,6 +70,7 @@ impl RequestId {
 
 /// What a request was for, in a few words for those who read the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String, max_length = 256))]
 #[serde(try_from = "String", into = "String")]
 pub struct Note(String);
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 /// A dataset to be made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewDataset {
     /// Its name.
@@ -34,6 +35,7 @@ fn record() -> String {
 
 /// Blocks to be added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewBlocks {
     /// Their names.
@@ -42,6 +44,7 @@ pub struct NewBlocks {
 
 /// A ceiling for some of those who ask, inside a dataset's budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewAllowance {
     /// What it is called.
@@ -64,6 +67,7 @@ pub struct NewAllowance {
 
 /// A request that is charged when it is admitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Spend {
     /// Made by whoever asks, and kept: a retry with the same id hears the first answer.
@@ -80,6 +84,7 @@ pub struct Spend {
 
 /// A request that is held until it is committed, cancelled or expires; an expired one stays charged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Reserve {
     /// Made by whoever asks, and kept; also the reservation's name.
@@ -99,6 +104,7 @@ pub struct Reserve {
 
 /// Which blocks a request touches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged, expecting = "\"all\", or a list of the names of blocks")]
 pub enum Blocks {
     /// By a word.
@@ -109,6 +115,7 @@ pub enum Blocks {
 
 /// A word for blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BlockWord {
     /// All that there are now.
@@ -116,24 +123,43 @@ pub enum BlockWord {
 }
 
 /// How much of a reservation was used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Commit {
+    /// Which reservation.
+    pub id: RequestId,
     /// How many of a repeated mechanism so far; all of it when left out, and then the reservation is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
 }
 
 /// What was not used of a reservation is given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
+    /// Which reservation.
+    pub id: RequestId,
     /// The holder's word that nothing was drawn beyond what was committed. Must be `true`.
     pub nothing_drawn: bool,
 }
 
+/// A question: what would be answered now?
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// What would be run.
+    pub mechanism: Mechanism,
+    /// Which blocks it would touch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<Blocks>,
+}
+
 /// A token to be granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
     /// Whoever shall ask with it.
@@ -156,6 +182,7 @@ pub type Meters = BTreeMap<String, Number>;
 
 /// The answer to a request to spend or to reserve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Answer {
     /// The request's id.
     pub id: RequestId,
@@ -190,8 +217,32 @@ pub struct Answer {
     pub expires: Option<u64>,
 }
 
+/// What would be answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WhatIf {
+    /// Whether it would be admitted now.
+    pub decision: Verdict,
+    /// The account that would refuse, else the fullest one that it touches.
+    pub account: AccountName,
+    /// What has been spent there.
+    pub spent: Meters,
+    /// What is left there.
+    pub remaining: Meters,
+    /// What it alone would spend there.
+    pub requested: Meters,
+    /// What would have been spent there with it.
+    pub after: Meters,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How many of what is asked for would be admitted, one after another; of a repeated mechanism, how many of that.
+    pub largest_count: u64,
+}
+
 /// A decision in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Run it: it is charged.
@@ -202,6 +253,7 @@ pub enum Verdict {
 
 /// The answer to whatever is not a request to spend or to reserve.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Done {
     /// The entry of the log that holds it; that of the first time when it was done before.
     pub entry: u64,
@@ -210,4 +262,18 @@ pub struct Done {
     /// Whether it was done before.
     #[serde(default)]
     pub repeated: bool,
+}
+
+/// A token, told once.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Granted {
+    /// Keep it: only its hash is stored.
+    pub token: String,
+    /// SHA-256 of it: its name from now on.
+    pub hash: Digest,
+    /// The entry of the log.
+    pub entry: u64,
+    /// The digest of that entry.
+    pub receipt: Digest,
 }

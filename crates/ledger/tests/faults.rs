@@ -151,7 +151,10 @@ async fn strike(place: &Place, fault: Fault, at: i64, for_steps: i64) -> u64 {
         if i == 1 {
             // Something to be read back, and something freed.
             asker.reserve(json!({"id": "held", "mechanism": {"zcdp": {"rho": "0.05"}}})).await.ok();
-            ledger.cancel(&asker.who, &asker.dataset, read(json!("held")), Cancel { nothing_drawn: true }).await.ok();
+            ledger
+                .cancel(&asker.who, &asker.dataset, Cancel { id: read(json!("held")), nothing_drawn: true })
+                .await
+                .ok();
         }
     }
     ledger.close().await;
@@ -165,7 +168,7 @@ async fn strike(place: &Place, fault: Fault, at: i64, for_steps: i64) -> u64 {
         assert!(again.repeated, "{fault:?} at step {at}: {id} was acknowledged and is lost");
         assert_eq!((again.decision, again.entry), (*decision, *entry), "{fault:?} at step {at}: {id}");
     }
-    ledger.cancel(&asker.who, &asker.dataset, read(json!("held")), Cancel { nothing_drawn: true }).await.ok();
+    ledger.cancel(&asker.who, &asker.dataset, Cancel { id: read(json!("held")), nothing_drawn: true }).await.ok();
     let mut admitted = 0;
     for i in 0..5 {
         let answer = asker.spend(&format!("q{i}"), json!({"zcdp": {"rho": "0.3"}})).await;

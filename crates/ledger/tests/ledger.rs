@@ -7,7 +7,7 @@ use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{Budget, Filter, Mixture};
 use paygo_accounting::mechanism::Mechanism;
 use paygo_accounting::params::Neighbors;
-use paygo_ledger::words::{Cancel, Commit, Verdict};
+use paygo_ledger::words::{Cancel, Commit, NewBlocks, Question, Verdict};
 use paygo_ledger::{LedgerError, RequestId};
 use serde_json::json;
 
@@ -124,20 +124,20 @@ fn a_reservation_is_charged_until_its_holder_says_otherwise() {
         let held = asker.reserve(json!({"id": "run", "mechanism": whole})).await.expect("an answer");
         assert_eq!((held.decision, held.expires), (Verdict::Admit, Some(1001 * HOUR)));
         assert!(!asker.admits("q", gaussian(20.0)).await);
-        let cancel = Cancel { nothing_drawn: true };
+        let cancel = |id| Cancel { id, nothing_drawn: true };
         let dataset = name("sales");
         let mallory = who("mallory");
         assert!(
-            complaint(ledger.cancel(&mallory, &dataset, id("run"), cancel).await)
+            complaint(ledger.cancel(&mallory, &dataset, cancel(id("run"))).await)
                 .contains("no reservation run of yours")
         );
-        let without = ledger.cancel(&asker.who, &dataset, id("run"), Cancel { nothing_drawn: false }).await;
+        let without = ledger.cancel(&asker.who, &dataset, Cancel { id: id("run"), nothing_drawn: false }).await;
         assert!(complaint(without).contains("nothing_drawn"));
-        let first = ledger.cancel(&asker.who, &dataset, id("run"), cancel).await.expect("done");
+        let first = ledger.cancel(&asker.who, &dataset, cancel(id("run"))).await.expect("done");
         assert_eq!(asker.sums("dataset"), empty, "freed to the last unit, infinite lanes too");
-        let again = ledger.cancel(&asker.who, &dataset, id("run"), cancel).await.expect("done");
+        let again = ledger.cancel(&asker.who, &dataset, cancel(id("run"))).await.expect("done");
         assert_eq!((again.entry, again.repeated), (first.entry, true));
-        let late = ledger.commit(&asker.who, &dataset, id("run"), Commit { used: None }).await;
+        let late = ledger.commit(&asker.who, &dataset, Commit { id: id("run"), used: None }).await;
         assert!(complaint(late).contains("was cancelled"));
         let retry =
             asker.reserve(json!({"id": "run", "mechanism": repeat(most, &gaussian(20.0))})).await.expect("an answer");
@@ -146,13 +146,13 @@ fn a_reservation_is_charged_until_its_holder_says_otherwise() {
         // Part of it was used: that part stays, at what it costs alone.
         asker.reserve(json!({"id": "half", "mechanism": whole})).await.expect("an answer");
         for used in [1, most / 2] {
-            ledger.commit(&asker.who, &dataset, id("half"), Commit { used: Some(used) }).await.expect("done");
+            ledger.commit(&asker.who, &dataset, Commit { id: id("half"), used: Some(used) }).await.expect("done");
         }
         for (used, said) in [(0, "at least"), (most + 1, "at most")] {
-            let wrong = ledger.commit(&asker.who, &dataset, id("half"), Commit { used: Some(used) }).await;
+            let wrong = ledger.commit(&asker.who, &dataset, Commit { id: id("half"), used: Some(used) }).await;
             assert!(complaint(wrong).contains(said));
         }
-        ledger.cancel(&asker.who, &dataset, id("half"), cancel).await.expect("done");
+        ledger.cancel(&asker.who, &dataset, cancel(id("half"))).await.expect("done");
         let other = Asker::new(&ledger, "alice", "compare");
         other.create(json!({"epsilon": 1, "delta": 1e-6})).await;
         assert!(other.admits("half", part).await);
@@ -169,10 +169,10 @@ fn a_reservation_is_charged_until_its_holder_says_otherwise() {
         ] {
             zcdp.reserve(json!({"id": id, "mechanism": mechanism})).await.expect("an answer");
             let (who, dataset) = (&zcdp.who, &zcdp.dataset);
-            ledger.commit(who, dataset, self::id(id), Commit { used: Some(used) }).await.expect("done");
-            let more = ledger.commit(who, dataset, self::id(id), Commit { used: Some(4) }).await;
+            ledger.commit(who, dataset, Commit { id: self::id(id), used: Some(used) }).await.expect("done");
+            let more = ledger.commit(who, dataset, Commit { id: self::id(id), used: Some(4) }).await;
             assert!(complaint(more).contains("at most"));
-            ledger.cancel(who, dataset, self::id(id), cancel).await.expect("done");
+            ledger.cancel(who, dataset, cancel(self::id(id))).await.expect("done");
             assert!(zcdp.sums("dataset").contains(&format!("Amount({units}000000000000000000)")), "{id}");
         }
 
@@ -185,18 +185,18 @@ fn a_reservation_is_charged_until_its_holder_says_otherwise() {
         let charged = asker.sums("dataset");
         assert_ne!(before, charged);
         clock.set(1001 * HOUR);
-        let late = ledger.cancel(&asker.who, &dataset, id("lost"), cancel).await;
+        let late = ledger.cancel(&asker.who, &dataset, cancel(id("lost"))).await;
         assert!(complaint(late).contains("left to expire"));
         assert!(asker.admits("tick", gaussian(4000.0)).await);
         clock.set(10);
-        let late = ledger.cancel(&asker.who, &dataset, id("lost"), cancel).await;
+        let late = ledger.cancel(&asker.who, &dataset, cancel(id("lost"))).await;
         assert!(complaint(late).contains("left to expire"), "a clock that jumps back revives nothing");
-        let commit = ledger.commit(&asker.who, &dataset, id("lost"), Commit { used: None }).await.expect("done");
+        let commit = ledger.commit(&asker.who, &dataset, Commit { id: id("lost"), used: None }).await.expect("done");
         assert!(commit.repeated, "to commit what expired is to say what is so");
         // Committed: for good.
         asker.reserve(json!({"id": "good", "mechanism": gaussian(4000.0)})).await.expect("an answer");
-        ledger.commit(&asker.who, &dataset, id("good"), Commit { used: None }).await.expect("done");
-        let late = ledger.cancel(&asker.who, &dataset, id("good"), cancel).await;
+        ledger.commit(&asker.who, &dataset, Commit { id: id("good"), used: None }).await.expect("done");
+        let late = ledger.cancel(&asker.who, &dataset, cancel(id("good"))).await;
         assert!(complaint(late).contains("was committed"));
         for (words, said) in [
             (json!({"id": "w", "mechanism": gaussian(9.0), "expires_in_seconds": 0}), "expires_in_seconds = 0"),
@@ -233,9 +233,18 @@ fn blocks_are_charged_together_or_not_at_all() {
         assert_eq!((both.decision, both.account.to_string()), (Verdict::Admit, "block jan".to_owned()));
         assert!(asker.try_spend(pure("0.1", json!(["jan", "feb"]), "c")).await.expect("the same").repeated);
         // A block that comes later begins with the whole budget.
-        let done = ledger.add_blocks(&asker.who, &name("events"), vec![name("mar"), name("jan")]).await.expect("done");
+        let done = ledger
+            .add_blocks(&asker.who, &name("events"), NewBlocks { blocks: vec![name("mar"), name("jan")] })
+            .await
+            .expect("done");
         assert!(!done.repeated);
-        assert!(ledger.add_blocks(&asker.who, &name("events"), vec![name("mar")]).await.expect("done").repeated);
+        assert!(
+            ledger
+                .add_blocks(&asker.who, &name("events"), NewBlocks { blocks: vec![name("mar")] })
+                .await
+                .expect("done")
+                .repeated
+        );
         assert!(asker.try_spend(pure("1", json!(["mar"]), "d")).await.expect("an answer").decision == Verdict::Admit);
         for (words, said) in [
             (json!({"id": "x", "mechanism": gaussian(9.0)}), "has blocks; expected"),
@@ -377,9 +386,9 @@ fn what_if_charges_nothing_and_an_odometer_reads() {
                 "pure" | "approximate" => json!({"pure": {"epsilon": 0.1}}),
                 _ => gaussian(20.0),
             };
-            let mechanism = read(step.clone());
+            let question = Question { mechanism: read(step.clone()), blocks: None };
             let dataset = name(kind);
-            let whatif = ledger.what_if(&asker.who, &dataset, &mechanism, None).await.expect("an answer");
+            let whatif = ledger.what_if(&asker.who, &dataset, question.clone()).await.expect("an answer");
             assert_eq!(whatif.decision, Verdict::Admit);
             let reading = |ledger: &paygo_ledger::Ledger| {
                 ledger.read(|state| {
@@ -397,7 +406,7 @@ fn what_if_charges_nothing_and_an_odometer_reads() {
                 last = epsilon;
             }
             assert!(last > 0.0 && admitted == whatif.largest_count, "{kind}: {admitted} {whatif:?}");
-            let over = ledger.what_if(&asker.who, &dataset, &mechanism, None).await.expect("an answer");
+            let over = ledger.what_if(&asker.who, &dataset, question).await.expect("an answer");
             assert!(over.decision == Verdict::Refuse && over.largest_count == 0 && over.reason.is_some());
         }
         ledger.close().await;

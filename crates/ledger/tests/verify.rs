@@ -7,7 +7,7 @@ use paygo_ledger::LedgerError;
 use paygo_ledger::entry::{Digest, Entry};
 use paygo_ledger::store::{Store, StoreError};
 use paygo_ledger::verify::verify;
-use paygo_ledger::words::{Cancel, Commit};
+use paygo_ledger::words::{Cancel, Commit, NewBlocks};
 use serde_json::json;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 
@@ -24,19 +24,19 @@ async fn a_log(place: &Place) {
         asker.reserve(json!({"id": id, "mechanism": common::repeat(3, &gaussian(40.0))})).await.expect("an answer");
         let (who, dataset, id) = (&asker.who, &asker.dataset, read(json!(id)));
         match end {
-            "commit" => drop(ledger.commit(who, dataset, id, Commit { used: None }).await.expect("done")),
-            "cancel" => drop(ledger.cancel(who, dataset, id, Cancel { nothing_drawn: true }).await.expect("done")),
+            "commit" => drop(ledger.commit(who, dataset, Commit { id: id, used: None }).await.expect("done")),
+            "cancel" => drop(ledger.cancel(who, dataset, Cancel { id: id, nothing_drawn: true }).await.expect("done")),
             "part" => {
                 let id: paygo_ledger::RequestId = id;
-                ledger.commit(who, dataset, id.clone(), Commit { used: Some(1) }).await.expect("done");
-                ledger.cancel(who, dataset, id, Cancel { nothing_drawn: true }).await.expect("done");
+                ledger.commit(who, dataset, Commit { id: id.clone(), used: Some(1) }).await.expect("done");
+                ledger.cancel(who, dataset, Cancel { id: id, nothing_drawn: true }).await.expect("done");
             }
             _ => {}
         }
     }
     let blocks = Asker::new(&ledger, "bob", "events");
     blocks.create_with(json!({"filter": {"kind": "zcdp", "rho": "1"}, "blocks": ["a", "b"]})).await;
-    ledger.add_blocks(&blocks.who, &name("events"), vec![name("c")]).await.expect("done");
+    ledger.add_blocks(&blocks.who, &name("events"), NewBlocks { blocks: vec![name("c")] }).await.expect("done");
     let words = json!({"id": "q", "mechanism": {"zcdp": {"rho": "0.5"}}, "blocks": ["a", "c"]});
     blocks.try_spend(read(words)).await.expect("an answer");
     ledger.close().await;

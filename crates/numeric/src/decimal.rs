@@ -75,6 +75,47 @@ impl Digits {
     }
 }
 
+/// An upper bound for people: six significant digits, rounded up.
+#[must_use]
+pub fn shown_up(x: f64) -> String {
+    shown(x, 6, true)
+}
+
+/// A budget for people: six significant digits, rounded down.
+#[must_use]
+pub fn shown_down(x: f64) -> String {
+    shown(x, 6, false)
+}
+
+/// An upper bound for people who compare neighbors on a fine grid: twelve significant digits, rounded up.
+#[must_use]
+pub fn shown_fine(x: f64) -> String {
+    shown(x, 12, true)
+}
+
+fn shown(x: f64, digits: usize, up: bool) -> String {
+    if !x.is_finite() || x == 0.0 {
+        return x.to_string();
+    }
+    let places = digits - 1;
+    let rounded: f64 = format!("{x:.places$e}").parse().unwrap_or(x);
+    // ROUNDING: to the promised side. Half a unit of the last digit turns "nearest" into "next".
+    let wrong_side = if up { rounded < x } else { rounded > x };
+    let value = if wrong_side {
+        let half = 0.5 * 10f64.powi(exponent(x)) / 10f64.powi(i32::try_from(places).unwrap_or(0)) * (1.0 + 1e-9);
+        let moved = if up { x + half } else { x - half };
+        format!("{moved:.places$e}").parse().unwrap_or(x)
+    } else {
+        rounded
+    };
+    if (1e-4..1e7).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
+}
+
+fn exponent(x: f64) -> i32 {
+    let text = format!("{x:e}");
+    text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +150,20 @@ mod tests {
             let (low, high) = (parse_down(&shortest), parse_up(&shortest));
             prop_assert!(low <= Some(x) && Some(x) <= high);
         }
+    }
+
+    #[test]
+    fn shown_numbers_err_on_the_promised_side() {
+        let mut x = 1.234_567_8e-20;
+        for _ in 0..2000 {
+            x *= 1.07;
+            let (up, down): (f64, f64) = (shown_up(x).parse().expect("up"), shown_down(x).parse().expect("down"));
+            let fine: f64 = shown_fine(x).parse().expect("fine");
+            assert!(x <= fine && fine <= x * (1.0 + 1.1e-11), "{x:e} {fine:e}");
+            assert!(down <= x && x <= up && up <= x * (1.0 + 1.1e-5) && down >= x * (1.0 - 1.1e-5), "{x:e}");
+        }
+        assert_eq!((shown_up(0.25), shown_down(0.25)), ("0.25".into(), "0.25".into()));
+        assert_eq!((shown_up(1.000_000_1), shown_down(0.999_999_9)), ("1.00001".into(), "0.999999".into()));
+        assert_eq!((shown_up(f64::INFINITY), shown_up(0.0)), ("inf".into(), "0".into()));
     }
 }

@@ -3,7 +3,7 @@
 mod place;
 mod show;
 
-pub(crate) use place::{Place, PlaceArguments};
+pub(crate) use place::{Place, PlaceArguments, Where};
 
 use super::filter::{FilterArguments, complaint};
 use super::output::{print, print_json};
@@ -12,18 +12,19 @@ use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use paygo_accounting::charge::{Charge, Unpriced};
 use paygo_accounting::cost::Cost;
+use paygo_accounting::filter::{AnyRule, Rule};
 use paygo_accounting::wire::{Mechanism, Number};
 use paygo_ledger::entry::{Digest, Role};
-use paygo_ledger::ledger::LedgerError;
 use paygo_ledger::state::State;
 use paygo_ledger::store::{Location, SqlStore};
 use paygo_ledger::verify::verify;
 use paygo_ledger::words::{
-    Answer as Decision, BlockWord, Blocks, Cancel, Commit, NewAllowance, NewDataset, NewToken, Reserve, Spend, Verdict,
+    Answer as Decision, BlockWord, Blocks, Cancel, Commit, Done, NewAllowance, NewBlocks, NewDataset, NewToken,
+    Question, Reserve, Spend, Verdict,
 };
 use paygo_ledger::{Name, Note, RequestId};
 use place::{Missing, Open, WhoArguments};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::process::ExitCode;
 
 #[derive(Args)]
@@ -31,9 +32,9 @@ use std::process::ExitCode;
     after_help = "A ledger is one file, made with its first dataset, or a PostgreSQL database. Every decision is durable before it is answered; a\nretry with the same id hears the first answer and is charged once. Whoever may write the file may do everything.\nExit 0: done or admitted, 1: refused, 2: something was wrong; nothing was charged unless the message says so.\n\nExamples:\n  paygo ledger --ledger our.ledger create sales --epsilon 3 --delta 1e-6 --privacy-unit customer\n  paygo ledger --ledger our.ledger spend sales q1 '{\"gaussian\": {\"noise_multiplier\": 10}}' --note \"weekly counts\"\n  paygo ledger --ledger our.ledger show sales\n  paygo ledger --ledger our.ledger verify\ndocs/ledger.md says what is promised and how."
 )]
 pub(crate) struct Arguments {
-    /// Which ledger: a file, or postgres://user@host/database
+    /// Which ledger: a file, postgres://user@host/database, or https://host of a service
     #[arg(long, value_name = "FILE|URL", env = "PAYGO_LEDGER", global = true)]
-    ledger: Option<Location>,
+    ledger: Option<Where>,
     #[command(flatten)]
     who: WhoArguments,
     /// Answer in JSON
@@ -262,12 +263,10 @@ impl SpendArguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let location = arguments.ledger.as_ref().context("give --ledger FILE, or set PAYGO_LEDGER")?;
+    let place = arguments.ledger.as_ref().context("give --ledger FILE, or set PAYGO_LEDGER")?;
     let missing = if matches!(arguments.command, Command::Create(_)) { Missing::IsMade } else { Missing::IsAnError };
-    let open = Open::new(location, arguments.who.requester(), missing)?;
-    let (ledger, who) = (&open.ledger, &open.who);
-    let done = |outcome: Result<paygo_ledger::words::Done, LedgerError>, said: String| -> anyhow::Result<ExitCode> {
-        let done = outcome?;
+    let open = Open::new(place, &arguments.who, missing)?;
+    let done = |done: Done, said: String| -> anyhow::Result<ExitCode> {
         if arguments.json {
             print_json(&serde_json::to_value(&done)?)?;
         } else {
@@ -288,11 +287,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 reading_delta: number(create.reading_delta.as_ref()),
                 blocks: create.blocks.clone(),
             };
-            done(open.wait(ledger.create_dataset(who, new)), format!("dataset {name} has its budget, for good"))
+            done(open.create_dataset(new)?, format!("dataset {name} has its budget, for good"))
         }
         Command::AddBlocks { dataset, blocks } => {
             let said = format!("dataset {dataset} has them, each with the whole budget");
-            done(open.wait(ledger.add_blocks(who, dataset, blocks.clone())), said)
+            done(open.add_blocks(dataset, NewBlocks { blocks: blocks.clone() })?, said)
         }
         Command::Allow(allow) => {
             let new = NewAllowance {
@@ -304,64 +303,59 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 mu: number(allow.mu.as_ref()),
             };
             let said = format!("allowance {} is set", allow.allowance);
-            done(open.wait(ledger.set_allowance(who, &allow.dataset, new)), said)
+            done(open.set_allowance(&allow.dataset, new)?, said)
         }
-        Command::Close { dataset } => {
-            done(open.wait(ledger.close_dataset(who, dataset)), format!("dataset {dataset} is closed"))
-        }
-        Command::Spend(spend) => {
-            decision(&open.wait(ledger.spend(who, &spend.dataset, spend.spend()))?, arguments.json)
-        }
+        Command::Close { dataset } => done(open.close_dataset(dataset)?, format!("dataset {dataset} is closed")),
+        Command::Spend(spend) => decision(&open.spend(&spend.dataset, spend.spend())?, arguments.json),
         Command::Reserve { spend, expires_in } => {
             let Spend { id, mechanism, blocks, note } = spend.spend();
             let reserve = Reserve { id, mechanism, blocks, note, expires_in_seconds: *expires_in };
-            decision(&open.wait(ledger.reserve(who, &spend.dataset, reserve))?, arguments.json)
+            decision(&open.reserve(&spend.dataset, reserve)?, arguments.json)
         }
         Command::Commit { dataset, id, used } => {
-            let outcome = open.wait(ledger.commit(who, dataset, id.clone(), Commit { used: *used }));
-            done(outcome, format!("reservation {id} is committed"))
+            let commit = Commit { id: id.clone(), used: *used };
+            done(open.commit(dataset, commit)?, format!("reservation {id} is committed"))
         }
         Command::Cancel { dataset, id, nothing_drawn } => {
-            let word = Cancel { nothing_drawn: *nothing_drawn };
-            let outcome = open.wait(ledger.cancel(who, dataset, id.clone(), word));
-            done(outcome, format!("what was not used of reservation {id} is free again"))
+            let cancel = Cancel { id: id.clone(), nothing_drawn: *nothing_drawn };
+            done(open.cancel(dataset, cancel)?, format!("what was not used of reservation {id} is free again"))
         }
         Command::WhatIf(what_if) => {
-            let touched = blocks(what_if.blocks.as_ref());
-            let answer = ledger.what_if(who, &what_if.dataset, &what_if.mechanism, touched.as_ref());
-            show::what_if(&open.wait(answer)?, arguments.json)
+            let (mechanism, blocks) = (what_if.mechanism.clone(), blocks(what_if.blocks.as_ref()));
+            show::what_if(&open.what_if(&what_if.dataset, Question { mechanism, blocks })?, arguments.json)
         }
-        Command::Show { dataset } => ledger.read(|state| show::show(state, dataset.as_ref(), arguments.json)),
+        Command::Show { dataset: Some(dataset) } => show::one(&open.dataset(dataset)?, arguments.json),
+        Command::Show { dataset: None } => show::all(&open.datasets()?, arguments.json),
         Command::History { dataset, last } => show::history(&open, dataset.as_ref(), *last, arguments.json),
         Command::Grant(grant) => {
-            let new = NewToken {
+            let granted = open.grant(NewToken {
                 holder: grant.holder.clone(),
                 role: grant.role.into(),
                 datasets: grant.datasets.clone(),
                 explicit_curves: grant.explicit_curves,
                 expires_in_days: grant.expires_in_days,
-            };
-            let (token, done) = open.wait(ledger.grant(who, new))?;
+            })?;
             if arguments.json {
-                print_json(&json!({"token": token, "entry": done.entry, "receipt": done.receipt}))?;
+                print_json(&serde_json::to_value(&granted)?)?;
             } else {
                 eprintln!("This is shown once; the ledger keeps a hash of it:");
-                print(&token)?;
+                print(&granted.token)?;
             }
             Ok(ExitCode::SUCCESS)
         }
-        Command::Tokens => ledger.read(|state| show::tokens(state, arguments.json)),
-        Command::Revoke { hash } => done(open.wait(ledger.revoke(who, *hash)), "the token is revoked".to_owned()),
+        Command::Tokens => show::tokens(&open.tokens()?, arguments.json),
+        Command::Revoke { hash } => done(open.revoke(*hash)?, "the token is revoked".to_owned()),
         Command::Verify { receipt } => {
-            let state = ledger.read(Clone::clone);
-            let report = open.wait(check(location, &state, receipt));
-            let report = report.with_context(|| format!("ledger {location} cannot be trusted"))?;
+            let (here, Where::Store(location)) = (open.here()?, place) else { anyhow::bail!("a store is needed") };
+            let state = here.ledger().read(Clone::clone);
+            let report = here.wait(check(location, &state, receipt));
+            let report = report.with_context(|| format!("ledger {place} cannot be trusted"))?;
             show::report(&report, arguments.json)
         }
         Command::Export => {
             let mut after = 0;
             loop {
-                let lines = open.wait(ledger.lines(after, 4096))?;
+                let lines = open.lines(after, 4096)?;
                 if lines.is_empty() {
                     return Ok(ExitCode::SUCCESS);
                 }
@@ -399,10 +393,9 @@ fn decision(answer: &Decision, json: bool) -> anyhow::Result<ExitCode> {
 
 /// `paygo filter --ledger`: one answer a line, ids kept for good.
 pub(crate) fn filter(place: &Place) -> anyhow::Result<ExitCode> {
-    let neighbors = place.open.ledger.read(|state| state.dataset(&place.dataset).map(|dataset| dataset.neighbors()));
-    let neighbors = neighbors.context("the dataset")?.into();
-    let mut charging = Charging { place };
-    let counts = serve(&mut charging, neighbors)?;
+    let rule = place.dataset.filter.rule().map_err(complaint)?;
+    let mut charging = Charging { place, rule };
+    let counts = serve(&mut charging, place.dataset.neighbors.into())?;
     let admitted = counts.answered - counts.refused;
     eprintln!("admitted {admitted}, refused {}, repeated {}, wrong {}", counts.refused, counts.repeated, counts.wrong);
     Ok(counts.exit_code())
@@ -410,15 +403,12 @@ pub(crate) fn filter(place: &Place) -> anyhow::Result<ExitCode> {
 
 struct Charging<'a> {
     place: &'a Place,
+    rule: AnyRule,
 }
 
 impl Responder for Charging<'_> {
     fn price(&self, cost: &Cost) -> Result<Charge, Unpriced> {
-        let rule =
-            self.place.open.ledger.read(|state| state.dataset(&self.place.dataset).map(|known| known.rule().clone()));
-        // The dataset was there when the ledger was opened, and datasets stay.
-        let rule = rule.ok_or(Unpriced::Infinite { currency: "price" })?;
-        paygo_accounting::filter::Rule::currency(&*rule).price(cost, cost.neighbors())
+        self.rule.currency().price(cost, cost.neighbors())
     }
 
     fn keeps_ids(&self) -> bool {
@@ -426,7 +416,6 @@ impl Responder for Charging<'_> {
     }
 
     fn respond(&mut self, request: &Request, _charge: &Charge) -> anyhow::Result<Answer> {
-        let Place { open, dataset } = self.place;
         let id = match &request.id {
             Some(id) => RequestId::new(id.as_str())?,
             None => {
@@ -434,7 +423,7 @@ impl Responder for Charging<'_> {
             }
         };
         let spend = Spend { id, mechanism: request.mechanism.clone(), blocks: None, note: None };
-        let answer = open.wait(open.ledger.spend(&open.who, dataset, spend))?;
+        let answer = self.place.open.spend(&self.place.dataset.name, spend)?;
         let fields: Value = serde_json::to_value(&answer)?;
         Ok(Answer { fields, refused: answer.decision == Verdict::Refuse, repeated: answer.repeated })
     }

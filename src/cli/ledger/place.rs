@@ -1,18 +1,56 @@
-//! A ledger from the command line: opened, asked, closed.
+//! A ledger from the command line: a file or a database that is opened, or a service that is asked.
 
 use anyhow::Context;
 use clap::Args;
+use paygo_client::Client;
+use paygo_ledger::entry::Digest;
 use paygo_ledger::ledger::Requester;
 use paygo_ledger::store::Location;
+use paygo_ledger::views::{DatasetView, HeadView, Overview, TokenView};
+use paygo_ledger::words::{
+    Answer, Cancel, Commit, Done, Granted, NewAllowance, NewBlocks, NewDataset, NewToken, Question, Reserve, Spend,
+    WhatIf,
+};
 use paygo_ledger::{Ledger, Name};
+use std::path::PathBuf;
+use std::str::FromStr;
 use tokio::runtime::Runtime;
+
+/// Where a ledger is.
+#[derive(Clone)]
+pub(crate) enum Where {
+    /// Opened here.
+    Store(Location),
+    /// Kept by a service at this address.
+    Service(String),
+}
+
+impl FromStr for Where {
+    type Err = anyhow::Error;
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        if text.starts_with("http://") || text.starts_with("https://") {
+            return Ok(Self::Service(text.to_owned()));
+        }
+        let expected = "expected a file, postgres://user@host/database, or https://host of a paygo service";
+        Ok(Self::Store(text.parse().map_err(|_| anyhow::anyhow!("{text:?} is not a place for a ledger; {expected}"))?))
+    }
+}
+
+impl std::fmt::Display for Where {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Store(location) => location.fmt(f),
+            Self::Service(address) => f.write_str(address),
+        }
+    }
+}
 
 /// Which dataset of which ledger.
 #[derive(Args)]
 pub(crate) struct PlaceArguments {
-    /// Charge this ledger: a file, or postgres://user@host/database
+    /// Charge this ledger: a file, postgres://user@host/database, or https://host of a service
     #[arg(long, value_name = "FILE|URL", requires = "dataset")]
-    ledger: Option<Location>,
+    ledger: Option<Where>,
     /// Which dataset of the ledger
     #[arg(long, value_name = "NAME", requires = "ledger")]
     dataset: Option<Name>,
@@ -23,14 +61,20 @@ pub(crate) struct PlaceArguments {
 /// Who asks.
 #[derive(Args)]
 pub(crate) struct WhoArguments {
-    /// Who asks: ids, reservations and allowances are theirs [default: the user of this machine]
+    /// Who asks: ids, reservations and allowances are theirs; a service knows by the token [default: the user of this machine]
     #[arg(long = "as", value_name = "NAME", env = "PAYGO_AS")]
     name: Option<Name>,
+    /// For a service: a file with the token [default: PAYGO_TOKEN holds it]
+    #[arg(long, value_name = "FILE", global = true)]
+    token_file: Option<PathBuf>,
+    /// For a service: a file with the certificate of its authority [default: the usual authorities]
+    #[arg(long, value_name = "FILE", env = "PAYGO_CA", global = true)]
+    ca: Option<PathBuf>,
 }
 
 impl WhoArguments {
     /// Whoever may write the ledger's file may do everything: no permission is asked for here.
-    pub(super) fn requester(&self) -> Requester {
+    fn requester(&self) -> Requester {
         let user = || {
             let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok()?;
             Name::new(user).ok()
@@ -38,25 +82,39 @@ impl WhoArguments {
         let name = self.name.clone().or_else(user).unwrap_or_else(|| Name::new("somebody").expect("a name"));
         Requester { name, explicit_curves: true }
     }
+
+    fn client(&self, address: &str) -> anyhow::Result<Client> {
+        let token = match &self.token_file {
+            Some(path) => std::fs::read_to_string(path).with_context(|| path.display().to_string())?,
+            None => std::env::var("PAYGO_TOKEN")
+                .context("a service asks for a token: set PAYGO_TOKEN, or give --token-file FILE")?,
+        };
+        Ok(match &self.ca {
+            Some(path) => {
+                let pem = std::fs::read(path).with_context(|| path.display().to_string())?;
+                Client::with_authority(address, token, &pem)?
+            }
+            None => Client::new(address, token)?,
+        })
+    }
 }
 
 impl PlaceArguments {
     /// The dataset, if a ledger was named.
     pub(crate) fn place(&self) -> anyhow::Result<Option<Place>> {
-        let (Some(location), Some(dataset)) = (&self.ledger, &self.dataset) else { return Ok(None) };
-        let open = Open::new(location, self.who.requester(), Missing::IsAnError)?;
-        let known = open.ledger.read(|state| state.dataset(dataset).map(|dataset| dataset.neighbors()));
-        known.with_context(|| {
-            format!("there is no dataset {dataset} in {location}\nhint: paygo ledger create {dataset}")
-        })?;
-        Ok(Some(Place { open, dataset: dataset.clone() }))
+        let (Some(place), Some(dataset)) = (&self.ledger, &self.dataset) else { return Ok(None) };
+        let open = Open::new(place, &self.who, Missing::IsAnError)?;
+        let view = open
+            .dataset(dataset)
+            .with_context(|| format!("dataset {dataset} in {place}\nhint: paygo ledger create {dataset}"))?;
+        Ok(Some(Place { open, dataset: view }))
     }
 }
 
-/// A dataset of an open ledger.
+/// A dataset of an open ledger, as it was when it was opened.
 pub(crate) struct Place {
-    pub(super) open: Open,
-    pub(super) dataset: Name,
+    pub(crate) open: Open,
+    pub(crate) dataset: DatasetView,
 }
 
 /// What to do about a ledger that is not there.
@@ -68,15 +126,44 @@ pub(super) enum Missing {
     IsAnError,
 }
 
-/// An open ledger, and who asks.
-pub(super) struct Open {
-    pub(super) ledger: Ledger,
-    pub(super) who: Requester,
+/// A ledger that can be asked.
+pub(crate) enum Open {
+    /// Opened here, and who asks.
+    Here(Here),
+    /// Somewhere else.
+    There(Client),
+}
+
+/// A ledger opened by this process.
+pub(crate) struct Here {
+    ledger: Ledger,
+    who: Requester,
     runtime: Runtime,
 }
 
+impl Here {
+    /// Waits for an answer.
+    pub(super) fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
+        self.runtime.block_on(answer)
+    }
+
+    pub(super) const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        self.runtime.block_on(self.ledger.close());
+    }
+}
+
 impl Open {
-    pub(super) fn new(location: &Location, who: Requester, missing: Missing) -> anyhow::Result<Self> {
+    pub(super) fn new(place: &Where, who: &WhoArguments, missing: Missing) -> anyhow::Result<Self> {
+        let location = match place {
+            Where::Store(location) => location,
+            Where::Service(address) => return Ok(Self::There(who.client(address)?)),
+        };
         if let (Location::File(path), Missing::IsAnError) = (location, missing) {
             anyhow::ensure!(
                 path.is_file(),
@@ -85,17 +172,102 @@ impl Open {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
         let ledger = runtime.block_on(Ledger::open(location)).with_context(|| format!("ledger {location}"))?;
-        Ok(Self { ledger, who, runtime })
+        Ok(Self::Here(Here { ledger, who: who.requester(), runtime }))
     }
 
-    /// Waits for an answer.
-    pub(super) fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
-        self.runtime.block_on(answer)
+    /// What needs the log itself.
+    pub(super) fn here(&self) -> anyhow::Result<&Here> {
+        match self {
+            Self::Here(here) => Ok(here),
+            Self::There(client) => {
+                anyhow::bail!("{} keeps its log to itself: do this where the file or the database is", client.address())
+            }
+        }
+    }
+
+    pub(super) fn datasets(&self) -> anyhow::Result<Vec<Overview>> {
+        Ok(match self {
+            Self::Here(here) => here.wait(here.ledger.overview(|_| true))?,
+            Self::There(client) => client.datasets()?,
+        })
+    }
+
+    pub(super) fn tokens(&self) -> anyhow::Result<Vec<TokenView>> {
+        Ok(match self {
+            Self::Here(here) => here.ledger.read(|state| state.tokens().map(TokenView::from).collect()),
+            Self::There(client) => client.tokens()?,
+        })
+    }
+
+    pub(super) fn dataset(&self, name: &Name) -> anyhow::Result<DatasetView> {
+        Ok(match self {
+            Self::Here(here) => here.wait(here.ledger.view(name))?,
+            Self::There(client) => client.dataset(name)?,
+        })
+    }
+
+    pub(super) fn head(&self) -> anyhow::Result<HeadView> {
+        Ok(match self {
+            Self::Here(here) => here.ledger.read(|state| HeadView::from(state)),
+            Self::There(client) => client.head()?,
+        })
+    }
+
+    pub(super) fn lines(&self, after: u64, most: u64) -> anyhow::Result<Vec<String>> {
+        Ok(match self {
+            Self::Here(here) => here.wait(here.ledger.lines(after, most))?,
+            Self::There(client) => client.lines(after, most)?,
+        })
+    }
+
+    pub(super) fn grant(&self, new: NewToken) -> anyhow::Result<Granted> {
+        Ok(match self {
+            Self::Here(here) => here.wait(here.ledger.grant(&here.who, new))?,
+            Self::There(client) => client.grant(&new)?,
+        })
+    }
+
+    pub(super) fn revoke(&self, hash: Digest) -> anyhow::Result<Done> {
+        Ok(match self {
+            Self::Here(here) => here.wait(here.ledger.revoke(&here.who, hash))?,
+            Self::There(client) => client.revoke(&hash)?,
+        })
+    }
+
+    pub(super) fn create_dataset(&self, new: NewDataset) -> anyhow::Result<Done> {
+        Ok(match self {
+            Self::Here(here) => here.wait(here.ledger.create_dataset(&here.who, new))?,
+            Self::There(client) => client.create_dataset(&new)?,
+        })
+    }
+
+    pub(super) fn close_dataset(&self, dataset: &Name) -> anyhow::Result<Done> {
+        Ok(match self {
+            Self::Here(here) => here.wait(here.ledger.close_dataset(&here.who, dataset))?,
+            Self::There(client) => client.close_dataset(dataset)?,
+        })
     }
 }
 
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.runtime.block_on(self.ledger.close());
-    }
+/// What is asked about a dataset in the same words here and there.
+macro_rules! verbs {
+    ($($(#[$about:meta])* $verb:ident($words:ty) -> $answer:ty;)*) => {
+        impl Open {
+            $($(#[$about])* pub(crate) fn $verb(&self, dataset: &Name, words: $words) -> anyhow::Result<$answer> {
+                Ok(match self {
+                    Self::Here(here) => here.wait(here.ledger.$verb(&here.who, dataset, words))?,
+                    Self::There(client) => client.$verb(dataset, &words)?,
+                })
+            })*
+        }
+    };
+}
+verbs! {
+    spend(Spend) -> Answer;
+    reserve(Reserve) -> Answer;
+    commit(Commit) -> Done;
+    cancel(Cancel) -> Done;
+    what_if(Question) -> WhatIf;
+    add_blocks(NewBlocks) -> Done;
+    set_allowance(NewAllowance) -> Done;
 }

@@ -1,26 +1,19 @@
 //! What people and programs see of a ledger.
 
 use super::place::Open;
-use crate::cli::output::{print, print_json, shown_amount, shown_down, shown_up, table};
-use paygo_accounting::filter::Meter;
-use paygo_accounting::wire::{Number, Side};
+use crate::cli::output::{print, print_json, table};
+use paygo_accounting::wire::Side;
 use paygo_ledger::Name;
 use paygo_ledger::entry::{Entry, Event};
-use paygo_ledger::ledger::WhatIf;
-use paygo_ledger::state::{Account, Dataset, State};
 use paygo_ledger::verify::Report;
-use paygo_ledger::words::{Answer, Meters, Verdict};
-use serde_json::{Value, json};
+use paygo_ledger::views::{AccountView, AllowanceView, DatasetView, OdometerView, Overview, TokenView, TotalsView};
+use paygo_ledger::words::{Answer, Meters, Verdict, WhatIf};
+use serde_json::json;
 use std::process::ExitCode;
 
 /// `epsilon 0.25, delta 0`: six digits, on the safe side.
 fn meters(meters: &Meters, side: Side) -> String {
-    let shown = |amount: &Number| match (amount, side) {
-        (Number::Float(x), Side::Up) => shown_up(*x),
-        (Number::Float(x), Side::Down) => shown_down(*x),
-        (Number::Integer(_) | Number::Decimal(_), _) => amount.text(),
-    };
-    let each = meters.iter().map(|(name, amount)| format!("{name} {}", shown(amount)));
+    let each = meters.iter().map(|(name, amount)| format!("{name} {}", amount.shown(side)));
     each.collect::<Vec<_>>().join(", ")
 }
 
@@ -66,115 +59,78 @@ pub(super) fn what_if(answer: &WhatIf, json: bool) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn spent(account: &Account) -> String {
-    let each = account.meters().into_iter().map(|Meter { name, spent, budget }| {
-        format!("{name} {} of {}", shown_amount(spent, true), shown_amount(budget, false))
+fn spent(account: &AccountView) -> String {
+    let each = account.spent.iter().map(|(name, amount)| {
+        let budget = account.budget.get(name).map(|budget| budget.shown(Side::Down)).unwrap_or_default();
+        format!("{name} {} of {budget}", amount.shown(Side::Up))
     });
     each.collect::<Vec<_>>().join(", ")
 }
 
-fn account_json(dataset: &Dataset, account: &Account) -> Value {
-    let reading = dataset.reading(account);
-    let by_name = |side: Side, amount: &dyn Fn(&Meter) -> paygo_numeric::Amount| -> Value {
-        account.meters().iter().map(|meter| (meter.name.to_owned(), json!(Number::of(amount(meter), side)))).collect()
-    };
-    json!({
-        "spent": by_name(Side::Up, &|meter| meter.spent),
-        "budget": by_name(Side::Down, &|meter| meter.budget),
-        "remaining": by_name(Side::Down, &Meter::remaining),
-        "odometer": {"epsilon": Number::double(reading.epsilon.get()), "delta": reading.delta.get()},
-    })
-}
-
-fn dataset_json(dataset: &Dataset) -> Value {
-    let totals = |(name, totals): (&str, &paygo_ledger::state::Totals)| {
-        let value = json!({"admitted": totals.admitted, "refused": totals.refused, "share": dataset.share(totals)});
-        (name.to_owned(), value)
-    };
-    json!({
-        "name": dataset.name(),
-        "neighbors": dataset.neighbors(),
-        "privacy_unit": dataset.privacy_unit(),
-        "filter": dataset.words(),
-        "closed": dataset.is_closed(),
-        "admitted": dataset.totals().admitted,
-        "refused": dataset.totals().refused,
-        "accounts": dataset.accounts().map(|(name, account)| (name.to_string(), account_json(dataset, account)))
-            .collect::<Value>(),
-        "allowances": dataset.allowances().map(|(name, members, account)| {
-            let mut value = account_json(dataset, account);
-            value["members"] = json!(members);
-            (name.to_string(), value)
-        }).collect::<Value>(),
-        "reservations": dataset.reservations().map(|((holder, id), held)| json!({
-            "holder": holder, "id": id, "mechanism": held.mechanism, "used": held.used, "expires": held.expires,
-        })).collect::<Value>(),
-        "by_requester": dataset.by_requester().map(totals).collect::<Value>(),
-        "by_mechanism": dataset.by_mechanism().map(totals).collect::<Value>(),
-    })
-}
-
-pub(super) fn show(state: &State, name: Option<&Name>, json: bool) -> anyhow::Result<ExitCode> {
-    let known = |name: &Name| state.dataset(name).ok_or_else(|| anyhow::anyhow!("there is no dataset {name}"));
-    match (name, json) {
-        (Some(name), true) => print_json(&dataset_json(known(name)?))?,
-        (None, true) => print_json(&state.datasets().map(dataset_json).collect::<Value>())?,
-        (Some(name), false) => print(&one(known(name)?))?,
-        (None, false) => {
-            let rows = state.datasets().map(|dataset| {
-                let blocks = dataset.has_blocks().then(|| format!("{} blocks", dataset.accounts().count()));
-                let whole = || dataset.accounts().next().map(|(_, account)| spent(account)).unwrap_or_default();
-                let state = if dataset.is_closed() { "closed" } else { "open" };
-                let (admitted, refused) = (dataset.totals().admitted, dataset.totals().refused);
-                vec![
-                    dataset.name().to_string(),
-                    dataset.privacy_unit().to_owned(),
-                    blocks.unwrap_or_else(whole),
-                    admitted.to_string(),
-                    refused.to_string(),
-                    state.to_owned(),
-                ]
-            });
-            print(&table(&["dataset", "protects one", "spent", "admitted", "refused", "state"], rows))?;
-        }
+pub(super) fn all(datasets: &[Overview], json: bool) -> anyhow::Result<ExitCode> {
+    if json {
+        print_json(&serde_json::to_value(datasets)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
+    let rows = datasets.iter().map(|dataset| {
+        let blocks = dataset.blocks.map(|blocks| format!("{blocks} blocks"));
+        let whole = || dataset.fullest.as_ref().map(spent).unwrap_or_default();
+        vec![
+            dataset.name.to_string(),
+            dataset.privacy_unit.clone(),
+            blocks.unwrap_or_else(whole),
+            dataset.admitted.to_string(),
+            dataset.refused.to_string(),
+            state(dataset.closed).to_owned(),
+        ]
+    });
+    print(&table(&["dataset", "protects one", "spent", "admitted", "refused", "state"], rows))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn one(dataset: &Dataset) -> String {
-    let state = if dataset.is_closed() { "closed" } else { "open" };
-    let kind = paygo_accounting::filter::Rule::word(&**dataset.rule());
+const fn state(closed: bool) -> &'static str {
+    if closed { "closed" } else { "open" }
+}
+
+pub(super) fn one(dataset: &DatasetView, json: bool) -> anyhow::Result<ExitCode> {
+    if json {
+        print_json(&serde_json::to_value(dataset)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut text = format!(
-        "dataset {}: {state}; {kind} filter, protects one {} under {} neighbors; {} admitted, {} refused\n",
-        dataset.name(),
-        dataset.privacy_unit(),
-        paygo_accounting::params::Neighbors::from(dataset.neighbors()),
-        dataset.totals().admitted,
-        dataset.totals().refused,
+        "dataset {}: {}; {} filter, protects one {} under {} neighbors; {} admitted, {} refused\n",
+        dataset.name,
+        state(dataset.closed),
+        dataset.kind,
+        dataset.privacy_unit,
+        paygo_accounting::params::Neighbors::from(dataset.neighbors),
+        dataset.admitted,
+        dataset.refused,
     );
-    let row = |name: String, account: &Account| {
-        let reading = dataset.reading(account);
-        vec![name, spent(account), format!("{} at {}", shown_up(reading.epsilon.get()), shown_up(reading.delta.get()))]
+    let row = |name: String, account: &AccountView| {
+        let OdometerView { epsilon, delta } = &account.odometer;
+        vec![name, spent(account), format!("{} at {}", epsilon.shown(Side::Up), delta.shown(Side::Up))]
     };
-    let accounts = dataset.accounts().map(|(name, account)| row(name.to_string(), account));
-    let ceilings = dataset.allowances().map(|(name, members, account)| {
+    let accounts = dataset.accounts.iter().map(|account| row(account.account.to_string(), account));
+    let ceilings = dataset.allowances.iter().map(|AllowanceView { name, members, account }| {
         let members: Vec<&str> = members.iter().map(Name::as_str).collect();
         row(format!("allowance {name} ({})", members.join(", ")), account)
     });
     text += &table(&["account", "spent", "odometer: epsilon at delta"], accounts.chain(ceilings));
-    let share = |(name, totals): (&str, &paygo_ledger::state::Totals)| {
-        let percent = format!("{:.1} %", 100.0 * dataset.share(totals));
-        vec![name.to_owned(), totals.admitted.to_string(), totals.refused.to_string(), percent]
+    let share = |(name, totals): (&String, &TotalsView)| {
+        let percent = format!("{:.1} %", 100.0 * totals.share);
+        vec![name.clone(), totals.admitted.to_string(), totals.refused.to_string(), percent]
     };
-    if dataset.totals().admitted + dataset.totals().refused > 0 {
-        let rows = dataset.by_requester().map(share).chain(dataset.by_mechanism().map(share));
+    if dataset.admitted + dataset.refused > 0 {
+        let rows = dataset.by_requester.iter().map(share).chain(dataset.by_mechanism.iter().map(share));
         text += "\n";
         text += &table(&["who, what", "admitted", "refused", "of all that was spent"], rows);
     }
-    for ((holder, id), held) in dataset.reservations() {
-        text += &format!("\nheld by {holder}: {id}, {} used, expires {}", held.used, time(held.expires));
+    for held in &dataset.reservations {
+        text += &format!("\nheld by {}: {}, {} used, expires {}", held.holder, held.id, held.used, time(held.expires));
     }
-    text
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Milliseconds since 1970, for people.
@@ -186,11 +142,11 @@ fn time(at: u64) -> String {
 
 pub(super) fn history(open: &Open, name: Option<&Name>, last: usize, json: bool) -> anyhow::Result<ExitCode> {
     let mut found: Vec<Entry> = Vec::new();
-    let mut before = open.ledger.read(State::seq);
+    let mut before = open.head()?.entry;
     // Backwards, a page at a time.
     while before > 0 && found.len() < last {
         let after = before.saturating_sub(1000);
-        let lines = open.wait(open.ledger.lines(after, before - after))?;
+        let lines = open.lines(after, before - after)?;
         for line in lines.iter().rev() {
             let entry: Entry = serde_json::from_str(line)?;
             if found.len() < last && name.is_none_or(|name| about(&entry.event) == Some(name)) {
@@ -243,7 +199,7 @@ fn event(event: &Event) -> String {
         Event::AllowanceSet { dataset, by, allowance, members, rule: _ } => {
             format!("allowance {allowance} for {} in {dataset} set by {by}", members.len())
         }
-        Event::TokenGranted { holder, by, role, .. } => format!("token for {holder} ({role:?}) granted by {by}"),
+        Event::TokenGranted { holder, by, role, .. } => format!("token for {holder} ({role}) granted by {by}"),
         Event::TokenRevoked { hash, by } => format!("token {hash} revoked by {by}"),
         Event::Priced { dataset, mechanism, .. } => {
             format!("priced in {dataset}: {}", serde_json::to_string(mechanism).unwrap_or_default())
@@ -261,22 +217,17 @@ fn event(event: &Event) -> String {
     }
 }
 
-pub(super) fn tokens(state: &State, json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn tokens(tokens: &[TokenView], json: bool) -> anyhow::Result<ExitCode> {
     if json {
-        let token = |token: &paygo_ledger::state::Token| {
-            json!({"hash": token.hash, "holder": token.holder, "role": token.role, "datasets": token.datasets,
-                   "explicit_curves": token.explicit_curves, "expires": token.expires})
-        };
-        print_json(&state.tokens().map(token).collect::<Value>())?;
+        print_json(&serde_json::to_value(tokens)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let rows = state.tokens().map(|token| {
+    let rows = tokens.iter().map(|token| {
         let datasets =
             token.datasets.as_ref().map(|names| names.iter().map(Name::as_str).collect::<Vec<_>>().join(", "));
-        let role = serde_json::to_value(token.role).ok().and_then(|word| word.as_str().map(str::to_owned));
         vec![
             token.holder.to_string(),
-            role.unwrap_or_default(),
+            token.role.to_string(),
             datasets.unwrap_or_else(|| "all".to_owned()),
             token.expires.map_or_else(|| "never".to_owned(), time),
             token.hash.to_string(),

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FilterWords {
     /// Which rule decides.
@@ -55,6 +56,7 @@ pub struct FilterWords {
 
 /// How orders are weighed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged, expecting = "\"uniform\", or one weight for each finite order")]
 pub enum Weights {
     /// By a word.
@@ -65,6 +67,7 @@ pub enum Weights {
 
 /// A word for weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WeightWord {
     /// The same for every order.
@@ -73,6 +76,7 @@ pub enum WeightWord {
 
 /// The kinds of filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FilterKind {
     /// See [`Mixture`].

@@ -3,42 +3,15 @@
 use crate::entry::{AccountName, Decided, Digest, Entry};
 use crate::names::Name;
 use crate::state::{Dataset, State};
-use crate::words::{Answer, Meters, Verdict};
+use crate::views::meters;
+use crate::words::{Answer, Meters, Verdict, WhatIf};
 use paygo_accounting::charge::{Charge, Sums};
 use paygo_accounting::filter::Meter;
-use paygo_accounting::wire::{Mechanism, Number, Side};
-use serde::{Deserialize, Serialize};
+use paygo_accounting::wire::{Mechanism, Side};
 use std::collections::HashMap;
-
-/// Meters by name, on the safe side.
-pub(super) fn meters(meters: &[Meter], amount: impl Fn(&Meter) -> paygo_numeric::Amount, side: Side) -> Meters {
-    meters.iter().map(|meter| (meter.name.to_owned(), Number::of(amount(meter), side))).collect()
-}
 
 /// How many are counted at most where the question is how many would fit.
 const MOST: u64 = 1 << 40;
-
-/// What would be answered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WhatIf {
-    /// Whether it would be admitted now.
-    pub decision: Verdict,
-    /// The account that would refuse, else the fullest one that it touches.
-    pub account: AccountName,
-    /// What has been spent there.
-    pub spent: Meters,
-    /// What is left there.
-    pub remaining: Meters,
-    /// What it alone would spend there.
-    pub requested: Meters,
-    /// What would have been spent there with it.
-    pub after: Meters,
-    /// Why not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// How many of what is asked for would be admitted, one after another; of a repeated mechanism, how many of that.
-    pub largest_count: u64,
-}
 
 pub(super) fn what_if(
     dataset: &Dataset,

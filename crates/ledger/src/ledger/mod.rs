@@ -4,10 +4,14 @@ mod answer;
 mod writer;
 
 use crate::entry::{Digest, Entry};
-use crate::names::{Name, RequestId};
-use crate::state::{Asked, Broken, Command, Mistake, Priced, State};
+use crate::names::Name;
+use crate::state::{Asked, Broken, Command, Dataset, Mistake, Priced, State};
 use crate::store::{Location, SqlStore, Store, StoreError};
-use crate::words::{Answer, Blocks, Cancel, Commit, Done, NewAllowance, NewDataset, NewToken, Reserve, Spend};
+use crate::views::{DatasetView, Decision, Overview};
+use crate::words::{
+    Answer, Cancel, Commit, Done, Granted, NewAllowance, NewBlocks, NewDataset, NewToken, Question, Reserve, Spend,
+    WhatIf,
+};
 use paygo_accounting::charge::Charge;
 use paygo_accounting::wire::Mechanism;
 use std::collections::HashMap;
@@ -16,12 +20,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use writer::{Job, Writer};
 
-pub use answer::WhatIf;
-
 /// Requests that wait for the writer.
 const QUEUE: usize = 4096;
 /// How many priced mechanisms are remembered.
 const MOST_PRICED: usize = 4096;
+/// Entries closer than this are read together.
+const NEAR: u64 = 64;
 /// An hour and a week, in seconds.
 const USUAL_HOLD: u64 = 3600;
 const LONGEST_HOLD: u64 = 7 * 24 * 3600;
@@ -198,18 +202,69 @@ impl Ledger {
         self.ask(|lines| Job::Lines(after, most, lines)).await?
     }
 
-    /// Some entries, by number.
+    /// Some entries, by ascending number.
     ///
     /// # Errors
     /// [`LedgerError`] when the store fails or an entry cannot be read.
     pub async fn entries(&self, numbers: &[u64]) -> Result<Vec<(Entry, Digest)>, LedgerError> {
         let mut entries = Vec::with_capacity(numbers.len());
-        for &number in numbers {
-            for line in self.lines(number.saturating_sub(1), 1).await? {
-                entries.push(writer::parse(number, &line)?);
+        // Neighbors are read together.
+        for run in numbers.chunk_by(|before, after| after.saturating_sub(*before) <= NEAR) {
+            let (Some(&first), Some(&last)) = (run.first(), run.last()) else { continue };
+            let lines = self.lines(first.saturating_sub(1), last.saturating_sub(first) + 1).await?;
+            for (number, line) in (first..).zip(&lines).filter(|(number, _)| run.contains(number)) {
+                entries.push(writer::parse(number, line)?);
             }
         }
         Ok(entries)
+    }
+
+    /// A dataset as it is now. A copy: whatever takes long with it keeps nobody waiting.
+    ///
+    /// # Errors
+    /// [`LedgerError::Mistake`] when there is none.
+    pub fn dataset(&self, name: &Name) -> Result<Dataset, LedgerError> {
+        let known = self.read(|state| state.dataset(name).cloned());
+        Ok(known.ok_or_else(|| Mistake::UnknownDataset(name.clone()))?)
+    }
+
+    /// The datasets among some, in short.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the runtime is going away.
+    pub async fn overview(&self, is_shown: impl Fn(&Name) -> bool) -> Result<Vec<Overview>, LedgerError> {
+        let shown: Vec<Dataset> =
+            self.read(|state| state.datasets().filter(|dataset| is_shown(dataset.name())).cloned().collect());
+        off_the_runtime(move || Ok(shown.iter().map(Overview::from).collect())).await
+    }
+
+    /// A dataset, with everything that is known of it.
+    ///
+    /// # Errors
+    /// [`LedgerError::Mistake`] when there is none.
+    pub async fn view(&self, name: &Name) -> Result<DatasetView, LedgerError> {
+        let dataset = self.dataset(name)?;
+        off_the_runtime(move || Ok(DatasetView::from(&dataset))).await
+    }
+
+    /// The latest decisions about a dataset, newest first, at most a hundred.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when there is no such dataset, or the store fails.
+    pub async fn decisions(&self, dataset: &Name, most: usize) -> Result<Vec<Decision>, LedgerError> {
+        let recent = self.read(|state| Some(state.dataset(dataset)?.recent().rev().take(most).collect::<Vec<_>>()));
+        let mut recent = recent.ok_or_else(|| Mistake::UnknownDataset(dataset.clone()))?;
+        recent.reverse();
+        let entries = self.entries(&recent).await?;
+        let price = |(entry, _): &(Entry, Digest)| entry.event.decision().map(|(decided, _)| decided.price);
+        let mut prices: Vec<u64> = entries.iter().filter_map(price).collect();
+        prices.sort_unstable();
+        prices.dedup();
+        let mechanism = |(entry, _): (Entry, Digest)| Some((entry.seq, entry.event.into_mechanism()?));
+        let mechanisms: HashMap<u64, Mechanism> =
+            self.entries(&prices).await?.into_iter().filter_map(mechanism).collect();
+        let newest_first = entries.iter().rev();
+        Ok(newest_first.filter_map(|(entry, digest)| Decision::new(entry, *digest, &mechanisms)).collect())
     }
 
     /// What a mechanism costs in a dataset.
@@ -230,12 +285,10 @@ impl Ledger {
         if let Some(known) = known {
             return Ok(known);
         }
-        let pricing = self.read(|state| state.dataset(dataset).map(crate::state::Dataset::pricing));
+        let pricing = self.read(|state| state.dataset(dataset).map(Dataset::pricing));
         let pricing = pricing.ok_or_else(|| Mistake::UnknownDataset(dataset.clone()))?;
         let mechanism = mechanism.clone();
-        // Some mechanisms take a tenth of a second.
-        let priced = tokio::task::spawn_blocking(move || pricing.price(&mechanism)).await;
-        let charge = priced.map_err(|error| LedgerError::Unavailable(error.to_string()))??;
+        let charge = off_the_runtime(move || Ok(pricing.price(&mechanism)?)).await?;
         let written: Arc<str> = written.into();
         let mut cache = lock(&self.inner.priced);
         if cache.values().map(HashMap::len).sum::<usize>() >= MOST_PRICED {
@@ -281,31 +334,20 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] when there is no such reservation, or the answer is not known.
-    pub async fn commit(
-        &self,
-        by: &Requester,
-        dataset: &Name,
-        id: RequestId,
-        used: Commit,
-    ) -> Result<Done, LedgerError> {
-        self.doing(by, Command::Commit { dataset: dataset.clone(), id, used: used.used }).await
+    pub async fn commit(&self, by: &Requester, dataset: &Name, commit: Commit) -> Result<Done, LedgerError> {
+        let Commit { id, used } = commit;
+        self.doing(by, Command::Commit { dataset: dataset.clone(), id, used }).await
     }
 
     /// Frees what was not used of a reservation, on its holder's word that nothing of it was drawn.
     ///
     /// # Errors
     /// [`LedgerError`] when there is no such reservation, it has expired, or the answer is not known.
-    pub async fn cancel(
-        &self,
-        by: &Requester,
-        dataset: &Name,
-        id: RequestId,
-        word: Cancel,
-    ) -> Result<Done, LedgerError> {
-        if !word.nothing_drawn {
+    pub async fn cancel(&self, by: &Requester, dataset: &Name, cancel: Cancel) -> Result<Done, LedgerError> {
+        if !cancel.nothing_drawn {
             return Err(Mistake::NothingDrawn.into());
         }
-        self.doing(by, Command::Cancel { dataset: dataset.clone(), id }).await
+        self.doing(by, Command::Cancel { dataset: dataset.clone(), id: cancel.id }).await
     }
 
     /// Makes a dataset; one that is there already, made alike, stays.
@@ -320,8 +362,8 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] when they cannot be added, or the answer is not known.
-    pub async fn add_blocks(&self, by: &Requester, dataset: &Name, blocks: Vec<Name>) -> Result<Done, LedgerError> {
-        self.doing(by, Command::AddBlocks { dataset: dataset.clone(), blocks }).await
+    pub async fn add_blocks(&self, by: &Requester, dataset: &Name, new: NewBlocks) -> Result<Done, LedgerError> {
+        self.doing(by, Command::AddBlocks { dataset: dataset.clone(), blocks: new.blocks }).await
     }
 
     /// Closes a dataset for good.
@@ -344,16 +386,17 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] when it cannot be granted, or whether it was is not known.
-    pub async fn grant(&self, by: &Requester, new: NewToken) -> Result<(String, Done), LedgerError> {
+    pub async fn grant(&self, by: &Requester, new: NewToken) -> Result<Granted, LedgerError> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| LedgerError::Unavailable(error.to_string()))?;
         let token: String = bytes.iter().fold("paygo_".to_owned(), |text, byte| format!("{text}{byte:02x}"));
         let day = 24 * 3600 * 1000;
         let expires = new.expires_in_days.map(|days| self.now() + u64::from(days) * day);
         let NewToken { holder, role, datasets, explicit_curves, expires_in_days: _ } = new;
-        let command =
-            Command::GrantToken { holder, hash: Digest::of(&token), role, datasets, explicit_curves, expires };
-        Ok((token, self.doing(by, command).await?))
+        let hash = Digest::of(&token);
+        let command = Command::GrantToken { holder, hash, role, datasets, explicit_curves, expires };
+        let Done { entry, receipt, repeated: _ } = self.doing(by, command).await?;
+        Ok(Granted { token, hash, entry, receipt })
     }
 
     /// Revokes a token by its hash.
@@ -368,19 +411,21 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError::Mistake`] when it is no request.
-    pub async fn what_if(
-        &self,
-        by: &Requester,
-        dataset: &Name,
-        mechanism: &Mechanism,
-        blocks: Option<&Blocks>,
-    ) -> Result<WhatIf, LedgerError> {
-        let charge = self.price(dataset, mechanism).await?;
-        self.read(|state| {
-            let known = state.dataset(dataset).ok_or_else(|| Mistake::UnknownDataset(dataset.clone()))?;
-            Ok(answer::what_if(known, mechanism, &charge, known.blocks(blocks)?.as_deref(), &by.name))
-        })
+    pub async fn what_if(&self, by: &Requester, dataset: &Name, question: Question) -> Result<WhatIf, LedgerError> {
+        let Question { mechanism, blocks } = question;
+        let charge = self.price(dataset, &mechanism).await?;
+        let known = self.dataset(dataset)?;
+        let (by, touched) = (by.name.clone(), known.blocks(blocks.as_ref())?);
+        off_the_runtime(move || Ok(answer::what_if(&known, &mechanism, &charge, touched.as_deref(), &by))).await
     }
+}
+
+/// Some mechanisms take a tenth of a second to price, and a dataset with thousands of blocks as long to show.
+async fn off_the_runtime<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, LedgerError> + Send + 'static,
+) -> Result<T, LedgerError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| LedgerError::Unavailable(error.to_string()))?
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -113,6 +113,8 @@ pub struct Point {
     pub at: u64,
     /// How much of the first meter, rounded up.
     pub spent: Amount,
+    /// The ε that its odometer read, rounded up.
+    pub lost: Amount,
 }
 
 /// What was spent over time: every `stride`-th admission.
@@ -321,15 +323,25 @@ impl Dataset {
         let (blocks, others): (Vec<_>, Vec<_>) = touched.partition(|(name, _)| matches!(name, AccountName::Block(_)));
         let middle = |account: &Account| account.spent.lanes().get(account.spent.lanes().len() / 2).copied();
         let block = blocks.into_iter().max_by_key(|(_, account)| middle(account));
-        // Of several sums one within its budget is enough; the steps' own δ must be within its own as well.
-        let share = |meters: &[Meter]| {
-            let (delta, sums): (Vec<&Meter>, Vec<&Meter>) = meters.iter().partition(|meter| meter.name == "delta");
-            let part = |meter: &Meter| meter.spent.to_f64_up() / meter.budget.to_f64_up().max(1e-18);
-            let least = sums.into_iter().map(part).fold(f64::INFINITY, f64::min);
-            delta.into_iter().map(part).fold(least, f64::max)
-        };
         let each = others.into_iter().chain(block).map(|(name, account)| (name, account.meters()));
-        each.max_by(|(_, a), (_, b)| share(a).total_cmp(&share(b)))
+        each.max_by(|(_, a), (_, b)| Self::part_spent(a).total_cmp(&Self::part_spent(b)))
+    }
+
+    /// The part of a budget that is spent, for people. Of several sums one within its budget is enough; the steps' own δ must be
+    /// within its own as well.
+    #[must_use]
+    pub fn part_spent(meters: &[Meter]) -> f64 {
+        let (delta, sums): (Vec<&Meter>, Vec<&Meter>) = meters.iter().partition(|meter| meter.name == "delta");
+        let part = |meter: &Meter| meter.spent.to_f64_up() / meter.budget.to_f64_up().max(1e-18);
+        let least = sums.into_iter().map(part).fold(f64::INFINITY, f64::min);
+        delta.into_iter().map(part).fold(least, f64::max)
+    }
+
+    /// The fullest account of all, ceilings apart.
+    #[must_use]
+    pub fn fullest_account(&self) -> Option<AccountName> {
+        let every = self.accounts.iter().map(|(name, account)| (name.clone(), account));
+        Self::fullest(every).map(|(name, _)| name)
     }
 
     /// The account whose state tells a requester most: the one given, else the fullest of those that a request touches.
@@ -435,9 +447,13 @@ impl Dataset {
         }
         if self.history.is_due() {
             let every = self.accounts.iter().map(|(name, account)| (name.clone(), account));
-            let spent = Self::fullest(every);
-            let spent = spent.and_then(|(_, meters)| meters.first().map(|meter| meter.spent));
-            self.history.push(Point { at: entry.at, spent: spent.unwrap_or(Amount::ZERO) });
+            if let Some((name, meters)) = Self::fullest(every)
+                && let Some(account) = self.find_account(&name)
+            {
+                let lost = Amount::from_f64_up(self.reading(account).epsilon.get());
+                let spent = meters.first().map_or(Amount::ZERO, |meter| meter.spent);
+                self.history.push(Point { at: entry.at, spent, lost });
+            }
         }
         Ok(())
     }

@@ -99,7 +99,7 @@ struct StoredDataset {
     by_mechanism: BTreeMap<String, StoredTotals>,
     totals: StoredTotals,
     recent: Vec<u64>,
-    points: Vec<(u64, Decimal)>,
+    points: Vec<(u64, Decimal, Decimal)>,
     stride: u64,
     since: u64,
 }
@@ -215,7 +215,12 @@ impl From<&Dataset> for StoredDataset {
             by_mechanism: totals(&dataset.by_mechanism),
             totals: (&dataset.totals).into(),
             recent: dataset.recent.iter().copied().collect(),
-            points: dataset.history.points.iter().map(|point| (point.at, point.spent.into())).collect(),
+            points: dataset
+                .history
+                .points
+                .iter()
+                .map(|point| (point.at, point.spent.into(), point.lost.into()))
+                .collect(),
             stride: dataset.history.stride,
             since: dataset.history.since,
         }
@@ -243,8 +248,10 @@ impl TryFrom<&StoredDataset> for Dataset {
             let key = (held.holder.clone(), held.id.clone());
             Ok::<_, SnapshotError>((key, Reservation { mechanism, sums, accounts, used, expires }))
         };
-        let point =
-            |(at, spent): &(u64, Decimal)| Ok::<_, SnapshotError>(Point { at: *at, spent: spent.amount("points")? });
+        let point = |(at, spent, lost): &(u64, Decimal, Decimal)| {
+            let (spent, lost) = (spent.amount("points")?, lost.amount("points")?);
+            Ok::<_, SnapshotError>(Point { at: *at, spent, lost })
+        };
         let points = stored.points.iter().map(point).collect::<Result<_, _>>()?;
         let reservations = stored.reservations.iter().map(reservation).collect::<Result<BTreeMap<_, _>, _>>()?;
         Ok(Self {

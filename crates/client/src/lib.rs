@@ -1,0 +1,308 @@
+//! Asks a paygo service: small and blocking.
+//!
+//! Every request can be sent again: a retry with the same id hears the first answer and is charged once, so whatever gets lost on the
+//! way is simply asked again, a few times.
+//!
+//! ```no_run
+//! use paygo_client::Client;
+//! use paygo_ledger::words::{Spend, Verdict};
+//!
+//! let client = Client::new("https://budget.example", std::env::var("PAYGO_TOKEN")?)?;
+//! let spend: Spend = serde_json::from_str(r#"{"id": "q1", "mechanism": {"gaussian": {"noise_multiplier": 10}}}"#)?;
+//! let answer = client.spend(&"sales".parse()?, &spend)?;
+//! if answer.decision == Verdict::Admit && !answer.repeated {
+//!     // Draw the noise, and release.
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use paygo_ledger::Name;
+use paygo_ledger::entry::Digest;
+use paygo_ledger::views::{DatasetView, Decision, HeadView, Overview, TokenView};
+use paygo_ledger::words::{
+    Answer, Cancel, Commit, Done, Granted, NewAllowance, NewBlocks, NewDataset, NewToken, Question, Reserve, Spend,
+    WhatIf,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use ureq::http::StatusCode;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+/// How often a request is sent at most.
+const TRIES: u32 = 6;
+/// How long to wait after the first try; twice as long after each further one.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(90);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The service says what is wrong. Nothing was charged.
+    #[error("{message}")]
+    Problem {
+        /// The status of HTTP.
+        status: u16,
+        /// A word for programs.
+        code: String,
+        /// A sentence for people.
+        message: String,
+    },
+    /// No answer came. Whether the request was charged is not known: counted as spent, and a retry with the same id tells.
+    #[error(
+        "{address} does not answer: {reason}; whether it was charged is not known, and a retry with the same id tells"
+    )]
+    Unavailable {
+        /// Where.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// Not an address, token or certificate.
+    #[error("{0}")]
+    Setup(String),
+}
+
+/// A service, and a token for it.
+pub struct Client {
+    agent: ureq::Agent,
+    address: String,
+    authorization: String,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+struct Problem {
+    code: String,
+    message: String,
+}
+
+/// Whether a request may be sent again when no answer came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    Yes,
+    No,
+}
+
+impl Client {
+    /// A service at `http://host:port` or `https://host`, whose certificate is checked against the usual authorities.
+    ///
+    /// # Errors
+    /// [`ClientError::Setup`] when it is no address, or the token cannot be one.
+    pub fn new(address: &str, token: impl AsRef<str>) -> Result<Self, ClientError> {
+        Self::over(address, token.as_ref(), RootCerts::WebPki)
+    }
+
+    /// The same, with a certificate authority of one's own: one or more certificates in PEM.
+    ///
+    /// # Errors
+    /// [`ClientError::Setup`] when it is no address, or the token or a certificate cannot be one.
+    pub fn with_authority(address: &str, token: impl AsRef<str>, pem: &[u8]) -> Result<Self, ClientError> {
+        let mut certificates: Vec<Certificate<'static>> = Vec::new();
+        for item in parse_pem(pem) {
+            if let PemItem::Certificate(certificate) = item.map_err(|error| ClientError::Setup(error.to_string()))? {
+                certificates.push(certificate);
+            }
+        }
+        if certificates.is_empty() {
+            return Err(ClientError::Setup("there is no certificate in the PEM file".to_owned()));
+        }
+        Self::over(address, token.as_ref(), RootCerts::new_with_certs(&certificates))
+    }
+
+    fn over(address: &str, token: &str, roots: RootCerts) -> Result<Self, ClientError> {
+        let host = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
+        if host.is_none_or(|host| host.is_empty() || host.starts_with('/')) {
+            let expected = "expected http://host:port or https://host";
+            return Err(ClientError::Setup(format!("{address:?} is not the address of a service; {expected}")));
+        }
+        let token = token.trim();
+        if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
+            return Err(ClientError::Setup("the token is empty, or has characters that no token has".to_owned()));
+        }
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(ANSWER))
+            .max_redirects(0)
+            .tls_config(TlsConfig::builder().root_certs(roots).build())
+            .build();
+        let (address, authorization) = (address.trim_end_matches('/').to_owned(), format!("Bearer {token}"));
+        Ok(Self { agent: config.new_agent(), address, authorization })
+    }
+
+    /// Asks until there is an answer, or it was asked often enough.
+    fn ask(&self, method: &str, path: &str, body: Option<&[u8]>, again: Again) -> Result<Vec<u8>, ClientError> {
+        let mut reason = String::new();
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                std::thread::sleep(PAUSE * 2_u32.pow(attempt - 1));
+            }
+            match self.once(method, path, body) {
+                Ok((status, bytes)) if status.is_success() => return Ok(bytes),
+                Ok((status, bytes)) => {
+                    let problem: Option<Problem> = serde_json::from_slice(&bytes).ok();
+                    let problem = problem.unwrap_or_else(|| Problem {
+                        code: "not_paygo".to_owned(),
+                        message: format!("{} answered {status}, and not as a paygo service does", self.address),
+                    });
+                    let wait = status == StatusCode::TOO_MANY_REQUESTS;
+                    if !wait && status != StatusCode::SERVICE_UNAVAILABLE {
+                        let Problem { code, message } = problem;
+                        return Err(ClientError::Problem { status: status.as_u16(), code, message });
+                    }
+                    reason = problem.message;
+                    if again == Again::No && !wait {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    reason = error.to_string();
+                    if again == Again::No {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(ClientError::Unavailable { address: self.address.clone(), reason })
+    }
+
+    fn once(&self, method: &str, path: &str, body: Option<&[u8]>) -> Result<(StatusCode, Vec<u8>), ureq::Error> {
+        let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.address));
+        let request = request.header("authorization", &self.authorization).header("content-type", "application/json");
+        let mut response = match body {
+            Some(body) => self.agent.run(request.body(body)?)?,
+            None => self.agent.run(request.body(())?)?,
+        };
+        let bytes = response.body_mut().with_config().limit(1 << 30).read_to_vec()?;
+        Ok((response.status(), bytes))
+    }
+
+    fn read<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, ClientError> {
+        serde_json::from_slice(bytes).map_err(|error| {
+            let message = format!("{} answers in words that are not known here: {error}", self.address);
+            ClientError::Problem { status: 200, code: "not_paygo".to_owned(), message }
+        })
+    }
+
+    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.read(&self.ask("GET", path, None, Again::Yes)?)
+    }
+
+    fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize, again: Again) -> Result<T, ClientError> {
+        let body = serde_json::to_vec(body).map_err(|error| ClientError::Setup(error.to_string()))?;
+        self.read(&self.ask("POST", path, Some(&body), again)?)
+    }
+
+    fn about<T: DeserializeOwned>(&self, dataset: &Name, verb: &str, body: &impl Serialize) -> Result<T, ClientError> {
+        self.post(&format!("/v1/datasets/{dataset}/{verb}"), body, Again::Yes)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+/// What can be asked, as in `/docs` of the service. Every one fails with [`ClientError`] when the service says what is wrong, or
+/// does not answer.
+#[expect(clippy::missing_errors_doc, reason = "said above, once for all")]
+impl Client {
+    /// Whom the token belongs to, and what it allows.
+    pub fn me(&self) -> Result<TokenView, ClientError> {
+        self.get("/v1/me")
+    }
+
+    /// All datasets that the token is about, in short.
+    pub fn datasets(&self) -> Result<Vec<Overview>, ClientError> {
+        self.get("/v1/datasets")
+    }
+
+    /// A dataset, with everything that is known of it.
+    pub fn dataset(&self, dataset: &Name) -> Result<DatasetView, ClientError> {
+        self.get(&format!("/v1/datasets/{dataset}"))
+    }
+
+    /// The latest decisions, newest first.
+    pub fn decisions(&self, dataset: &Name) -> Result<Vec<Decision>, ClientError> {
+        self.get(&format!("/v1/datasets/{dataset}/decisions"))
+    }
+
+    /// Decides, and charges what is admitted.
+    pub fn spend(&self, dataset: &Name, spend: &Spend) -> Result<Answer, ClientError> {
+        self.about(dataset, "spend", spend)
+    }
+
+    /// Decides, and holds what is admitted.
+    pub fn reserve(&self, dataset: &Name, reserve: &Reserve) -> Result<Answer, ClientError> {
+        self.about(dataset, "reserve", reserve)
+    }
+
+    /// Says how much of a reservation was used.
+    pub fn commit(&self, dataset: &Name, commit: &Commit) -> Result<Done, ClientError> {
+        self.about(dataset, "commit", commit)
+    }
+
+    /// Frees what was not used of a reservation.
+    pub fn cancel(&self, dataset: &Name, cancel: &Cancel) -> Result<Done, ClientError> {
+        self.about(dataset, "cancel", cancel)
+    }
+
+    /// What would be answered now; nothing is charged.
+    pub fn what_if(&self, dataset: &Name, question: &Question) -> Result<WhatIf, ClientError> {
+        self.about(dataset, "what-if", question)
+    }
+
+    /// Makes a dataset.
+    pub fn create_dataset(&self, new: &NewDataset) -> Result<Done, ClientError> {
+        self.post("/v1/datasets", new, Again::Yes)
+    }
+
+    /// Adds blocks.
+    pub fn add_blocks(&self, dataset: &Name, new: &NewBlocks) -> Result<Done, ClientError> {
+        self.about(dataset, "blocks", new)
+    }
+
+    /// Sets a ceiling.
+    pub fn set_allowance(&self, dataset: &Name, new: &NewAllowance) -> Result<Done, ClientError> {
+        self.about(dataset, "allowances", new)
+    }
+
+    /// Closes a dataset for good.
+    pub fn close_dataset(&self, dataset: &Name) -> Result<Done, ClientError> {
+        self.about(dataset, "close", &())
+    }
+
+    /// Grants a token. Sent once: a token whose answer got lost is of no use to anybody, and another can be granted.
+    pub fn grant(&self, new: &NewToken) -> Result<Granted, ClientError> {
+        self.post("/v1/tokens", new, Again::No)
+    }
+
+    /// All tokens, by their hashes.
+    pub fn tokens(&self) -> Result<Vec<TokenView>, ClientError> {
+        self.get("/v1/tokens")
+    }
+
+    /// Revokes a token. When an answer got lost, the next says that there is none such.
+    pub fn revoke(&self, hash: &Digest) -> Result<Done, ClientError> {
+        self.read(&self.ask("DELETE", &format!("/v1/tokens/{hash}"), None, Again::No)?)
+    }
+
+    /// Where the log ends.
+    pub fn head(&self) -> Result<HeadView, ClientError> {
+        self.get("/v1/log/head")
+    }
+
+    /// At most `limit` lines of the log after an entry.
+    pub fn lines(&self, after: u64, limit: u64) -> Result<Vec<String>, ClientError> {
+        let bytes = self.ask("GET", &format!("/v1/log?after={after}&limit={limit}"), None, Again::Yes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+}

@@ -1,0 +1,71 @@
+//! How often somebody may ask: a bucket for each that fills up again over time.
+
+use paygo_ledger::entry::Digest;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Buckets that are remembered; past that all are forgotten, and everybody begins with a full one.
+const MOST_BUCKETS: usize = 10_000;
+/// Failed attempts a second from one address.
+const FAILURES: u32 = 10;
+
+/// Whose bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Whose {
+    /// Of a token that is known.
+    Token(Digest),
+    /// Of an address that came without one.
+    Peer(IpAddr),
+}
+
+/// Buckets that hold a second's worth.
+pub(crate) struct Limiter {
+    /// Requests a second of one token.
+    rate: u32,
+    buckets: Mutex<HashMap<Whose, (f64, Instant)>>,
+}
+
+impl Limiter {
+    pub(crate) fn new(rate: u32) -> Self {
+        Self { rate, buckets: Mutex::default() }
+    }
+
+    /// Whether one more is within the rate.
+    pub(crate) fn allows(&self, whose: Whose, now: Instant) -> bool {
+        let rate = f64::from(match whose {
+            Whose::Token(_) => self.rate,
+            Whose::Peer(_) => FAILURES,
+        });
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= MOST_BUCKETS {
+            buckets.clear();
+        }
+        let (left, since) = buckets.entry(whose).or_insert((rate, now));
+        *left = (*left + rate * now.saturating_duration_since(*since).as_secs_f64()).min(rate);
+        *since = now;
+        let allowed = *left >= 1.0;
+        if allowed {
+            *left -= 1.0;
+        }
+        allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_bucket_fills_up_again() {
+        let limiter = Limiter::new(2);
+        let (start, ann, bob) = (Instant::now(), Whose::Token(Digest::of("ann")), Whose::Token(Digest::of("bob")));
+        let asks = |whose, after| limiter.allows(whose, start + Duration::from_millis(after));
+        assert_eq!([asks(ann, 0), asks(ann, 0), asks(ann, 0)], [true, true, false]);
+        assert!(asks(bob, 0), "another's bucket is full");
+        assert_eq!([asks(ann, 400), asks(ann, 500), asks(ann, 501)], [false, true, false]);
+        assert_eq!([asks(ann, 9000), asks(ann, 9000), asks(ann, 9000)], [true, true, false], "no more than a second's");
+    }
+}

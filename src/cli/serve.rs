@@ -1,0 +1,140 @@
+//! `paygo serve`: the ledger as a service.
+
+use super::output::print;
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use paygo_ledger::entry::Role;
+use paygo_ledger::ledger::Requester;
+use paygo_ledger::store::Location;
+use paygo_ledger::words::NewToken;
+use paygo_ledger::{Ledger, Name};
+use paygo_server::{Door, Service, app, listen, tls};
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::LevelFilter;
+
+#[derive(Args)]
+#[command(
+    after_help = "The first start makes the ledger and prints a token for its admin, once; open the address in a browser and log in with it.\nSeveral of these on one PostgreSQL share one budget. SIGTERM ends it when everything begun is answered.\n\nExamples:\n  paygo serve\n  paygo serve --ledger our.ledger --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem\n  paygo serve --ledger postgres://paygo@db/paygo\ndocs/operations.md says how to keep it running."
+)]
+pub(crate) struct Arguments {
+    /// Which ledger: a file, or postgres://user@host/database
+    #[arg(long, value_name = "FILE|URL", env = "PAYGO_LEDGER", default_value = "paygo.ledger")]
+    ledger: Location,
+    /// Where to listen; port 0 takes one that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7460")]
+    listen: SocketAddr,
+    /// A certificate chain, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Its key, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Without TLS on an address that others can reach: tokens can be read on the way, unless a proxy in front ends TLS
+    #[arg(long)]
+    plain_http: bool,
+    /// Requests a second of one token
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
+    rate_limit: u32,
+    /// How the log looks [default: text on a terminal, else json]
+    #[arg(long, value_enum)]
+    log: Option<LogFormat>,
+    /// What the log tells
+    #[arg(long, value_enum, default_value_t = LogLevel::Info)]
+    log_level: LogLevel,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LogFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LogLevel {
+    /// Faults
+    Error,
+    /// And whoever was turned away
+    Warn,
+    /// And changes to datasets and tokens
+    Info,
+    /// And every answer
+    Debug,
+}
+
+impl Arguments {
+    fn begin_log(&self) {
+        let level = match self.log_level {
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+        };
+        let usual = if std::io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json };
+        let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).with_target(false);
+        match self.log.unwrap_or(usual) {
+            LogFormat::Text => builder.with_ansi(false).init(),
+            LogFormat::Json => builder.json().flatten_event(true).init(),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let tls = match (&arguments.tls_cert, &arguments.tls_key) {
+        (Some(certificate), Some(key)) => Some(tls(certificate, key)?),
+        (None, _) | (_, None) => None,
+    };
+    anyhow::ensure!(
+        tls.is_some() || arguments.plain_http || arguments.listen.ip().is_loopback(),
+        "without TLS, tokens can be read on their way to {}\nhint: give --tls-cert and --tls-key, or --plain-http behind a proxy that ends TLS",
+        arguments.listen
+    );
+    arguments.begin_log();
+    let runtime = tokio::runtime::Runtime::new().context("no runtime")?;
+    runtime.block_on(async {
+        let location = &arguments.ledger;
+        let ledger = Ledger::open(location).await.with_context(|| format!("ledger {location}"))?;
+        let listener = TcpListener::bind(arguments.listen).await.with_context(|| arguments.listen.to_string())?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let address = format!("{scheme}://{}", listener.local_addr()?);
+        first_token(&ledger).await?;
+        print(&format!("the ledger {location} is at {address}"))?;
+        tracing::info!(%address, ledger = %location, version = env!("CARGO_PKG_VERSION"), "serving");
+        let service = Service::new(ledger.clone(), arguments.rate_limit, tls.is_some());
+        let follower = tokio::spawn(service.clone().follow());
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let ending = service.clone();
+        let end = async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tracing::info!("ending");
+            ending.end();
+        };
+        listen(listener, app(service), Door::new(tls), end).await;
+        follower.abort();
+        ledger.close().await;
+        tracing::info!("ended");
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// A ledger without any token gets one for its admin.
+async fn first_token(ledger: &Ledger) -> anyhow::Result<()> {
+    if ledger.read(|state| state.tokens().next().is_some()) {
+        return Ok(());
+    }
+    let admin = Name::new("admin")?;
+    let requester = Requester { name: admin.clone(), explicit_curves: false };
+    let new =
+        NewToken { holder: admin, role: Role::Admin, datasets: None, explicit_curves: false, expires_in_days: None };
+    let granted = ledger.grant(&requester, new).await?;
+    print(&format!("the admin's token, shown this once: {}", granted.token))
+}
