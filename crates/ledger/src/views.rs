@@ -102,11 +102,11 @@ pub struct AccountView {
     /// Which.
     pub account: AccountName,
     /// What has been spent, reservations included, rounded up.
-    pub spent: Meters,
+    pub spent: BTreeMap<String, Number>,
     /// Of what.
-    pub budget: Meters,
+    pub budget: BTreeMap<String, Number>,
     /// What is left, rounded down.
-    pub remaining: Meters,
+    pub remaining: BTreeMap<String, Number>,
     /// The part of the budget that is spent, for pictures.
     pub share: f64,
     /// What was lost, as an odometer reads it.

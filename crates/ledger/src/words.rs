@@ -200,15 +200,15 @@ pub struct Answer {
     /// Which account follows: the one that refused, else the fullest that it touched.
     pub account: AccountName,
     /// What has been spent there by now.
-    pub spent: Meters,
+    pub spent: BTreeMap<String, Number>,
     /// What is left there now.
-    pub remaining: Meters,
+    pub remaining: BTreeMap<String, Number>,
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What it alone would spend there; shown with a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requested: Option<Meters>,
+    pub requested: Option<BTreeMap<String, Number>>,
     /// How many of the same, repeated mechanism would have been admitted; shown with a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_count: Option<u64>,
@@ -226,13 +226,13 @@ pub struct WhatIf {
     /// The account that would refuse, else the fullest one that it touches.
     pub account: AccountName,
     /// What has been spent there.
-    pub spent: Meters,
+    pub spent: BTreeMap<String, Number>,
     /// What is left there.
-    pub remaining: Meters,
+    pub remaining: BTreeMap<String, Number>,
     /// What it alone would spend there.
-    pub requested: Meters,
+    pub requested: BTreeMap<String, Number>,
     /// What would have been spent there with it.
-    pub after: Meters,
+    pub after: BTreeMap<String, Number>,
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

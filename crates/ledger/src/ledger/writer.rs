@@ -199,7 +199,8 @@ impl<S: Store> Writer<S> {
             *committed = self.working.clone();
         }
         drop(committed);
-        self.changed.send_replace(self.working.seq());
+        let seq = self.working.seq();
+        self.changed.send_if_modified(|known| std::mem::replace(known, seq) != seq);
         Ok(())
     }
 

@@ -298,7 +298,7 @@ async fn events(
             }
             tokio::time::sleep(PULSE).await;
             changes.mark_unchanged();
-            Some((Ok(Event::default().event("change").data("")), (service, changes, ending)))
+            Some((Ok(Event::default().event("change").data("look again")), (service, changes, ending)))
         },
     );
     Sse::new(stream).keep_alive(KeepAlive::default())
