@@ -497,6 +497,13 @@ impl Accounts {
         &self.stored.settings
     }
 
+    /// A name for these accounts that no others have, and that tells nothing about anybody: made from what was drawn at random when they
+    /// were made. It stays when people join.
+    #[must_use]
+    pub fn word(&self) -> String {
+        format!("{:032x}", self.salt().key("\u{0}these accounts"))
+    }
+
     /// The key of the hash.
     #[must_use]
     pub const fn salt(&self) -> Salt {

@@ -3,7 +3,7 @@
 mod place;
 mod show;
 
-pub(crate) use place::{Place, PlaceArguments, Where};
+pub(crate) use place::{Named, Open, Place, PlaceArguments, Where, WhoArguments};
 
 use super::filter::{FilterArguments, complaint};
 use super::output::{print, print_json};
@@ -23,7 +23,7 @@ use paygo_ledger::words::{
     Question, Reserve, Spend, Verdict,
 };
 use paygo_ledger::{Name, Note, RequestId};
-use place::{Missing, Open, WhoArguments};
+use place::Missing;
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -391,6 +391,13 @@ fn decision(answer: &Decision, json: bool) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// A word that nobody else has.
+pub(crate) fn random_word() -> anyhow::Result<String> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
+}
+
 /// `paygo filter --ledger`: one answer a line, ids kept for good.
 pub(crate) fn filter(place: &Place) -> anyhow::Result<ExitCode> {
     let rule = place.dataset.filter.rule().map_err(complaint)?;
@@ -422,7 +429,7 @@ impl Responder for Charging<'_> {
                 anyhow::bail!("a ledger keeps ids for good: give each request one, {{\"id\": \"…\", \"mechanism\": …}}")
             }
         };
-        let spend = Spend { id, mechanism: request.mechanism.clone(), blocks: None, note: None };
+        let spend = Spend { id, mechanism: request.mechanism.clone(), blocks: self.place.blocks.clone(), note: None };
         let answer = self.place.open.spend(&self.place.dataset.name, spend)?;
         let fields: Value = serde_json::to_value(&answer)?;
         Ok(Answer { fields, refused: answer.decision == Verdict::Refuse, repeated: answer.repeated })

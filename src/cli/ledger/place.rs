@@ -8,16 +8,17 @@ use paygo_ledger::ledger::Requester;
 use paygo_ledger::store::Location;
 use paygo_ledger::views::{DatasetView, HeadView, Overview, TokenView};
 use paygo_ledger::words::{
-    Answer, Cancel, Commit, Done, Granted, NewAllowance, NewBlocks, NewDataset, NewToken, Question, Reserve, Spend,
-    WhatIf,
+    Answer, Blocks, Cancel, Commit, Done, Granted, NewAllowance, NewBlocks, NewDataset, NewToken, Question, Reserve,
+    Spend, WhatIf,
 };
 use paygo_ledger::{Ledger, Name};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::str::FromStr;
 use tokio::runtime::Runtime;
 
 /// Where a ledger is.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(crate) enum Where {
     /// Opened here.
     Store(Location),
@@ -54,6 +55,9 @@ pub(crate) struct PlaceArguments {
     /// Which dataset of the ledger
     #[arg(long, value_name = "NAME", requires = "ledger")]
     dataset: Option<Name>,
+    /// Which blocks of the dataset, or `all`, where it has blocks
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ledger")]
+    blocks: Option<Vec<Name>>,
     #[command(flatten)]
     who: WhoArguments,
 }
@@ -102,12 +106,67 @@ impl WhoArguments {
 impl PlaceArguments {
     /// The dataset, if a ledger was named.
     pub(crate) fn place(&self) -> anyhow::Result<Option<Place>> {
-        let (Some(place), Some(dataset)) = (&self.ledger, &self.dataset) else { return Ok(None) };
-        let open = Open::new(place, &self.who, Missing::IsAnError)?;
+        self.named().map(|named| named.open(&self.who)).transpose()
+    }
+
+    /// The same in words, to be kept with a run.
+    pub(crate) fn named(&self) -> Option<Named> {
+        let (ledger, dataset) = (self.ledger.clone()?, self.dataset.clone()?);
+        Some(Named { ledger, dataset, blocks: self.blocks.clone() })
+    }
+
+    /// Who asks.
+    pub(crate) const fn who(&self) -> &WhoArguments {
+        &self.who
+    }
+}
+
+/// A dataset of a ledger, in words.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Named {
+    ledger: Where,
+    dataset: Name,
+    blocks: Option<Vec<Name>>,
+}
+
+impl Named {
+    pub(crate) fn open(&self, who: &WhoArguments) -> anyhow::Result<Place> {
+        let (place, dataset) = (&self.ledger, &self.dataset);
+        let open = Open::new(place, who, Missing::IsAnError)?;
         let view = open
             .dataset(dataset)
             .with_context(|| format!("dataset {dataset} in {place}\nhint: paygo ledger create {dataset}"))?;
-        Ok(Some(Place { open, dataset: view }))
+        let blocks = super::blocks(self.blocks.as_ref());
+        anyhow::ensure!(
+            view.has_blocks == blocks.is_some(),
+            "{}",
+            if view.has_blocks {
+                format!("dataset {dataset} has blocks: give --blocks NAMES, those that are touched, or --blocks all")
+            } else {
+                format!("dataset {dataset} is not divided into blocks; leave --blocks out")
+            }
+        );
+        Ok(Place { open, dataset: view, blocks, at: place.to_string() })
+    }
+
+    /// To be kept with a run: a file by its whole path.
+    pub(crate) fn json(&self) -> anyhow::Result<Value> {
+        let ledger = match &self.ledger {
+            Where::Store(Location::File(path)) => {
+                let path = std::path::absolute(path)?;
+                path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))?.to_owned()
+            }
+            Where::Store(Location::Postgres(url)) => url.clone(),
+            Where::Service(address) => address.clone(),
+        };
+        Ok(json!({"ledger": ledger, "dataset": self.dataset, "blocks": self.blocks}))
+    }
+
+    /// As it was kept.
+    pub(crate) fn from_json(value: &Value) -> Option<Self> {
+        let ledger = value["ledger"].as_str()?.parse().ok()?;
+        let dataset = serde_json::from_value(value["dataset"].clone()).ok()?;
+        Some(Self { ledger, dataset, blocks: serde_json::from_value(value["blocks"].clone()).ok()? })
     }
 }
 
@@ -115,6 +174,16 @@ impl PlaceArguments {
 pub(crate) struct Place {
     pub(crate) open: Open,
     pub(crate) dataset: DatasetView,
+    /// Which blocks are touched.
+    pub(crate) blocks: Option<Blocks>,
+    at: String,
+}
+
+impl Place {
+    /// For people: `dataset sales of our.ledger`.
+    pub(crate) fn told(&self) -> String {
+        format!("dataset {} of {}", self.dataset.name, self.at)
+    }
 }
 
 /// What to do about a ledger that is not there.

@@ -4,9 +4,11 @@ mod account;
 mod file;
 mod plan;
 mod report;
+mod shared;
 mod status;
 
 use super::arguments::Decimal;
+use super::ledger::{Place, PlaceArguments};
 use super::output::{print, print_json, table};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
@@ -18,6 +20,7 @@ use paygo_analysis::{
 };
 use paygo_noise::Source;
 use serde_json::json;
+use shared::Hold;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,7 +29,7 @@ use std::process::ExitCode;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "All rows of a person become one contribution, clipped as a whole; the noise is discrete Gaussian and does not depend on the data.\nEach person pays for what their own rows did. A person whose budget does not cover a question is left out of it; who, and how\nmany, is secret. With --accounts the spending is kept from run to run; the charge is on disk before the noise is drawn.\nExit 0: answered, 1: refused (--mode worst-case only), 2: something was wrong; nothing was charged unless the message says so.\n\nExamples:\n  paygo query sales.csv --person customer --budget epsilon=1,delta=1e-6 --sum amount --clip 0..100 --noise-std 500\n  paygo query sales.parquet --person customer --budget epsilon=1,delta=1e-6 --accounts sales.accounts \\\n      --count --where \"country = 'DE' and age >= 18\" --noise-std 20\n  paygo query sales/ --queries examples/queries.toml --dry-run\n  paygo query account --accounts sales.accounts --person 4711\n  paygo query status --accounts sales.accounts\ndocs/individual.md says what each question computes and what is promised."
+    after_help = "All rows of a person become one contribution, clipped as a whole; the noise is discrete Gaussian and does not depend on the data.\nEach person pays for what their own rows did. A person whose budget does not cover a question is left out of it; who, and how\nmany, is secret. With --accounts the spending is kept from run to run; the charge is on disk before the noise is drawn.\nExit 0: answered, 1: refused (--mode worst-case only), 2: something was wrong; nothing was charged unless the message says so.\n\nExamples:\n  paygo query sales.csv --person customer --budget epsilon=1,delta=1e-6 --sum amount --clip 0..100 --noise-std 500\n  paygo query sales.parquet --person customer --budget epsilon=1,delta=1e-6 --accounts sales.accounts \\\n      --count --where \"country = 'DE' and age >= 18\" --noise-std 20\n  paygo query sales/ --queries examples/queries.toml --dry-run\n  paygo query account --accounts sales.accounts --person 4711\n  paygo query status --accounts sales.accounts\n  paygo query sales.csv --person customer --budget rho=0.1 --ledger our.ledger --dataset sales --count --noise-std 20\ndocs/individual.md says what each question computes and what is promised."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -43,6 +46,8 @@ pub(crate) struct Arguments {
     /// Where the accounts are kept; made when they are not there
     #[arg(long, value_name = "FILE")]
     accounts: Option<PathBuf>,
+    #[command(flatten)]
+    place: PlaceArguments,
     /// Several questions, answered together as one vector
     #[arg(long, value_name = "FILE.toml", conflicts_with = "question")]
     queries: Option<PathBuf>,
@@ -250,30 +255,36 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return plan.show(&asked, arguments.json);
     }
     if let Some(refusal) = plan.refusal(&asked)? {
-        if arguments.json {
-            print_json(&json!({"decision": "refuse", "reason": refusal}))?;
-        }
-        eprintln!("refused: {refusal}");
-        return Ok(ExitCode::from(1));
+        return refused(arguments, &refusal);
     }
+    let place = arguments.place.place()?;
     let table = Table::open(&arguments.tables)?;
     check_columns(&table, &asked.layout, &asked.settings.person)?;
     let page = arguments.report.as_ref().map(|path| create_report(path, arguments, &asked)).transpose()?;
-    let answers = match answers(&asked, &table) {
+    let answers = match answers(&asked, &plan, &table, place.as_ref()) {
         // Somebody else has asked in between.
         Err(error) if matches!(error.downcast_ref(), Some(RoundError::Refused)) => {
-            if arguments.json {
-                print_json(&json!({"decision": "refuse", "reason": error.to_string()}))?;
-            }
-            eprintln!("{error}");
-            return Ok(ExitCode::from(1));
+            return refused(arguments, error.to_string().trim_start_matches("refused: "));
         }
+        Err(error) if error.is::<shared::Refused>() => return refused(arguments, &error.to_string()),
         other => other?,
     };
+    if let Some(place) = &place {
+        eprintln!("charged to: {}", place.told());
+    }
     // From here on the question is charged: whatever fails now must say so.
     let told = tell(arguments, &asked, &answers, page);
     told.context("the question was charged and answered, but the answer could not be written")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Nothing was asked, and nothing charged.
+fn refused(arguments: &Arguments, reason: &str) -> anyhow::Result<ExitCode> {
+    if arguments.json {
+        print_json(&json!({"decision": "refuse", "reason": reason}))?;
+    }
+    eprintln!("refused: {reason}");
+    Ok(ExitCode::from(1))
 }
 
 /// Opens the file of the report before anything is charged.
@@ -292,7 +303,7 @@ fn create_report(path: &Path, arguments: &Arguments, asked: &Asked) -> anyhow::R
 }
 
 /// Opens or makes the accounts, and asks.
-fn answers(asked: &Asked, table: &Table) -> anyhow::Result<Answers> {
+fn answers(asked: &Asked, plan: &plan::Plan, table: &Table, place: Option<&Place>) -> anyhow::Result<Answers> {
     // How much is left to read is shown as a share: how many rows there are is nobody's business.
     let bar = |what: &str| -> anyhow::Result<ProgressBar> {
         let bar = ProgressBar::with_draw_target(Some(table.size()), ProgressDrawTarget::stderr_with_hz(10));
@@ -306,14 +317,22 @@ fn answers(asked: &Asked, table: &Table) -> anyhow::Result<Answers> {
     let mut accounts = open_accounts(path, table, &asked.settings, &|size| opening.inc(size))?;
     opening.finish_and_clear();
     let mut source = Source::from_operating_system()?;
-    let reading = bar("reading rows")?;
-    let outcome = ask(table, &asked.layout, &mut accounts, asked.manner, &mut source, &|size| reading.inc(size));
-    reading.finish_and_clear();
+    let before = accounts.rounds();
+    let outcome = Hold::take(place, &accounts, || plan.worst_case(asked)).and_then(|hold| {
+        let reading = bar("reading rows")?;
+        let outcome = ask(table, &asked.layout, &mut accounts, asked.manner, &mut source, &|size| reading.inc(size));
+        reading.finish_and_clear();
+        // Nothing was drawn unless the accounts say so.
+        let drawn = outcome.is_ok() || accounts.rounds() > before;
+        let is_over = asked.settings.mode == Mode::WorstCase || (before == 0 && (fresh.is_some() || path.is_none()));
+        hold.end(drawn || !is_over)?;
+        Ok(outcome?)
+    });
     if let (Err(_), Some(path), 0) = (&outcome, fresh, accounts.rounds()) {
         // A first question that failed leaves nothing behind that could not be changed later.
         std::fs::remove_file(path).with_context(|| path.display().to_string())?;
     }
-    Ok(outcome?)
+    outcome
 }
 
 /// Answers first, then the rest.

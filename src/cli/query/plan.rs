@@ -4,7 +4,7 @@ use super::super::output::{print, print_json, shown_down, shown_up, table};
 use super::{Asked, short};
 use paygo_accounting::individual::FULL;
 use paygo_analysis::{Allowance, Exhausted, Mode, Query, Statistic};
-use paygo_numeric::normal;
+use paygo_numeric::{Amount, normal};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -33,6 +33,17 @@ impl Plan {
             costs.iter_mut().zip(tier).for_each(|(cost, tier)| *cost = tier.max(*cost));
         }
         Ok(Self { costs, total, left: u64::from(FULL).saturating_sub(asked.worst_case) })
+    }
+
+    /// What the questions cost whom they cost the most, in ρ.
+    pub(super) fn worst_case(&self, asked: &Asked) -> anyhow::Result<Amount> {
+        let mut most = Amount::ZERO;
+        for tier in &asked.settings.tiers {
+            let budget = tier.budget.budget()?;
+            let share = u32::try_from(asked.layout.worst_case(&budget)?).unwrap_or(u32::MAX);
+            most = most.max(budget.spent(share));
+        }
+        Ok(most)
     }
 
     /// How much more noise everything would need to cost no more than this.

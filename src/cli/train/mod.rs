@@ -5,9 +5,11 @@ mod metrics;
 mod model;
 mod privacy;
 mod report;
+mod shared;
 
 pub(crate) use report::spent;
 
+use super::ledger::{Named, PlaceArguments};
 use super::output::{print, print_json, shown_up};
 use anyhow::Context;
 use clap::Args;
@@ -24,13 +26,14 @@ use paygo_noise::Source;
 use paygo_training::batching::Sampler;
 use paygo_training::checkpoint::{Folder, export, import};
 use paygo_training::data::{Public, sets::Split};
-use paygo_training::gate::{FilterGate, Gate};
+use paygo_training::gate::Gate;
 use paygo_training::model::{Model as _, Network};
 use paygo_training::pca::Projection;
 use paygo_training::personal::Spending;
 use paygo_training::run::{Ending, Plan, Privacy, Run, Step, evaluate};
 use privacy::{Checked, no_policy};
 use serde_json::{Value, json};
+use shared::SharedBudget;
 use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -56,6 +59,8 @@ pub(crate) struct Arguments {
     /// Where the model, the metrics, the report and the checkpoint go; it is made
     #[arg(long, value_name = "DIR", default_value = "trained", conflicts_with = "resume")]
     out: PathBuf,
+    #[command(flatten)]
+    place: PlaceArguments,
     /// Seconds between two checkpoints: so much training is lost at most, though charged, when the process is killed
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     checkpoint_every: u64,
@@ -80,6 +85,8 @@ struct Job {
     data: Option<PathBuf>,
     /// Why nothing can be promised, if so: what was seeded or shown once stays so, also after it was resumed.
     spoiled: Option<String>,
+    /// The ledger that is charged beside the run's own budget.
+    ledger: Option<Named>,
     split: Split,
     network: Network,
 }
@@ -91,9 +98,14 @@ impl Job {
         data: Option<PathBuf>,
         arguments: &Arguments,
         before: Option<&str>,
+        ledger: Option<Named>,
     ) -> anyhow::Result<Self> {
         let config = Config::parse(&text)?;
         config.check_stop()?;
+        anyhow::ensure!(
+            ledger.is_none() || config.privacy.is_some(),
+            "--ledger goes with [privacy]: nothing is charged"
+        );
         let now = match (arguments.seed, arguments.reveal_secrets) {
             (Some(_), _) => Some("the noise was made with --seed"),
             (None, true) => Some("secrets were shown with --reveal-secrets"),
@@ -114,7 +126,7 @@ impl Job {
             }
         };
         let network = config.model.network(shape, split.train.classes())?;
-        Ok(Self { config, text, beside, data, spoiled, split, network })
+        Ok(Self { config, text, beside, data, spoiled, ledger, split, network })
     }
 
     /// The ε of the budget; no reading above it is shown.
@@ -128,18 +140,21 @@ impl Job {
     fn stored(&self) -> anyhow::Result<String> {
         let word = |path: &Path| path.to_str().map(str::to_owned).with_context(|| format!("{path:?} is not UTF-8"));
         let (beside, data) = (word(&self.beside)?, self.data.as_deref().map(word).transpose()?);
-        Ok(json!({"beside": beside, "data": data, "spoiled": self.spoiled, "text": self.text}).to_string())
+        let ledger = self.ledger.as_ref().map(Named::json).transpose()?;
+        let stored =
+            json!({"beside": beside, "data": data, "spoiled": self.spoiled, "ledger": ledger, "text": self.text});
+        Ok(stored.to_string())
     }
 }
 
-type SharedGate = Arc<Mutex<FilterGate<AnyRule>>>;
+type SharedGate = Arc<Mutex<SharedBudget>>;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (mut job, folder, interrupted) = match (&arguments.config, &arguments.resume) {
         (Some(path), _) => {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
             let beside = std::path::absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
-            let job = Job::new(text, beside, arguments.data.clone(), arguments, None)
+            let job = Job::new(text, beside, arguments.data.clone(), arguments, None, arguments.place.named())
                 .with_context(|| path.display().to_string())?;
             (job, None, None)
         }
@@ -151,7 +166,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 anyhow::bail!("the checkpoint names no config")
             };
             let data = arguments.data.clone().or(word("data").map(Into::into));
-            let job = Job::new(text.to_owned(), beside.into(), data, arguments, word("spoiled"))?;
+            let ledger = Named::from_json(&stored["ledger"]);
+            anyhow::ensure!(
+                arguments.place.named().is_none_or(|named| Some(named) == ledger),
+                "this run began {}; a run stays with it",
+                if ledger.is_some() { "with another --ledger" } else { "without --ledger" }
+            );
+            let job = Job::new(text.to_owned(), beside.into(), data, arguments, word("spoiled"), ledger)?;
             folder.rewrite_config(&job.stored()?);
             (job, Some(folder), Some(interrupted))
         }
@@ -181,8 +202,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(folder) => folder,
         None => Folder::create(&arguments.out, &job.stored()?)?,
     };
-    let gate: Option<SharedGate> =
-        checked.as_ref().map(|checked| Arc::new(Mutex::new(FilterGate::new(checked.filter.clone()))));
+    let gate: Option<SharedGate> = match (&checked, &job.config.privacy) {
+        (Some(checked), Some(privacy)) => {
+            let place = job.ledger.as_ref().map(|named| named.open(arguments.place.who())).transpose()?;
+            let shared = SharedBudget::new(checked.filter.clone(), &privacy.privacy_unit, place)?;
+            Some(Arc::new(Mutex::new(shared)))
+        }
+        (_, _) => None,
+    };
     let before = interrupted.as_ref().and_then(|interrupted| interrupted.components.clone());
     let mut projection = None;
     if let (Some(components), Some(gate)) = (job.config.data.principal_components, &gate) {
@@ -206,7 +233,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if let Some(interrupted) = interrupted {
         let lost: u64 = interrupted.lost.iter().map(|(_, count)| count).sum();
+        let sleep = |asleep: bool| {
+            if let Some(gate) = &gate {
+                gate.lock().unwrap_or_else(PoisonError::into_inner).sleep(asleep);
+            }
+        };
+        // What it was charged then is in the ledger since then.
+        sleep(true);
         training.resume(interrupted.state, &interrupted.lost)?;
+        sleep(false);
         if lost > 0 {
             eprintln!(
                 "{lost} rounds may have been drawn after the last checkpoint: they are charged, and not drawn again"
@@ -214,7 +249,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     folder.save(&training.state())?;
-    let (ending, metrics) = train(arguments, &job, &mut training, public, &mut folder)?;
+    let trained = train(arguments, &job, &mut training, public, &mut folder);
+    let refusing = gate.as_ref().and_then(|gate| {
+        let mut gate = gate.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = gate.settle() {
+            eprintln!("note: {error:#}");
+        }
+        gate.shared().and_then(|(place, refusal)| refusal.map(|_| format!("{place} refuses")))
+    });
+    let (ending, metrics) = match refusing {
+        Some(refusing) => trained.context(refusing)?,
+        None => trained?,
+    };
     folder.save(&training.state())?;
     finish(arguments, &job, &mut training, projection.as_ref(), gate.as_ref(), &folder, &ending, &metrics)
 }
@@ -393,7 +439,17 @@ fn finish(
             json!({"epsilon": super::output::json_number(*epsilon), "delta": delta, "method": method});
     }
     let note = note.to_string();
-    let why = describe_ending(ending, job);
+    let shared = gate.and_then(|gate| {
+        let gate = gate.lock().unwrap_or_else(PoisonError::into_inner);
+        gate.shared().map(|(place, refusal)| (place, refusal.cloned()))
+    });
+    let why = match (ending, &shared) {
+        (Ending::Refused(_), Some((place, Some(refusal)))) => {
+            let reason = refusal.reason.as_deref().unwrap_or("the budget does not allow it");
+            format!("stopped: {place} refuses another round: {}: {reason}", refusal.account)
+        }
+        (_, _) => describe_ending(ending, job),
+    };
     let model =
         export(&job.network, training.parameters(), projection, &note).map_err(|error| anyhow::anyhow!(error))?;
     folder.replace("model.safetensors", &model)?;
@@ -434,6 +490,9 @@ fn finish(
         print(&format!("as a plan that was fixed in advance: ({}, {delta})-DP [{method}]", shown_up(*epsilon)))?;
     }
     print(&format!("promise: {promise}"))?;
+    if let Some((place, _)) = &shared {
+        print(&format!("charged to: {place}, which keeps the promise for everything that is asked of it"))?;
+    }
     print(&format!("model: {at}/model.safetensors, metrics: {at}/metrics.jsonl, report: {at}/report.html"))?;
     if matches!(ending, Ending::Interrupted) {
         print(&format!("go on with: paygo train --resume {at}"))?;

@@ -1,0 +1,189 @@
+//! A gate that asks a shared ledger beside the run's own budget.
+//!
+//! Rounds are reserved some at a time, so that a run need not wait for the ledger at every step: as many as take about a second. What was
+//! not drawn of the last is given back at the end; what a killed run held stays charged.
+
+use crate::cli::ledger::Place;
+use anyhow::Context;
+use paygo_accounting::cost::Cost;
+use paygo_accounting::filter::{AnyRule, Decision, Filter, Reason, Refusal};
+use paygo_accounting::params::{Count, Neighbors};
+use paygo_accounting::wire::{Mechanism, Number};
+use paygo_ledger::RequestId;
+use paygo_ledger::words::{Answer, Cancel, Commit, Question, Reserve, Verdict};
+use paygo_training::gate::{FilterGate, Gate, GateError};
+use std::time::{Duration, Instant};
+
+/// Rounds that are reserved at once.
+const MOST: u64 = 4096;
+/// How long they should take.
+const WHILE: Duration = Duration::from_secs(1);
+/// How long what was reserved can be given back, in seconds: a week.
+const HOLD: u64 = 7 * 24 * 3600;
+
+/// The run's own budget, and a ledger's if one was named.
+pub(super) struct SharedBudget {
+    own: FilterGate<AnyRule>,
+    ledger: Option<Shared>,
+}
+
+struct Shared {
+    place: Place,
+    /// Names this process's reservations.
+    run: String,
+    reserved: u64,
+    /// How many rounds to reserve next.
+    size: u64,
+    held: Option<Held>,
+    /// While a run is taken up again: what it was charged then is in the ledger.
+    asleep: bool,
+    refusal: Option<Answer>,
+}
+
+struct Held {
+    cost: Cost,
+    id: RequestId,
+    count: u64,
+    used: u64,
+    since: Instant,
+}
+
+/// Several of a cost, in words: the outermost `repeat` is what is counted.
+fn several(cost: &Cost, count: u64) -> Result<Mechanism, GateError> {
+    let count = Number::Integer(i64::try_from(Count::new(count)?.get())?);
+    Ok(Mechanism::Repeat { count, of: Box::new(Mechanism::from(&cost.mechanism())) })
+}
+
+impl SharedBudget {
+    /// # Errors
+    /// When the dataset is about other neighbors or somebody else than the run.
+    pub(super) fn new(own: Filter<AnyRule>, privacy_unit: &str, place: Option<Place>) -> anyhow::Result<Self> {
+        let Some(place) = place else { return Ok(Self { own: FilterGate::new(own), ledger: None }) };
+        let (dataset, neighbors) = (&place.dataset, Neighbors::from(place.dataset.neighbors));
+        anyhow::ensure!(
+            neighbors == own.neighbors(),
+            "dataset {} is about {neighbors} neighbors; expected {}, as the config says",
+            dataset.name,
+            own.neighbors()
+        );
+        anyhow::ensure!(
+            dataset.privacy_unit == privacy_unit,
+            "dataset {} protects one {}; expected one {privacy_unit}, as the config says",
+            dataset.name,
+            dataset.privacy_unit
+        );
+        let run = format!("train-{}", super::super::ledger::random_word()?);
+        let (held, refusal) = (None, None);
+        let shared = Shared { place, run, reserved: 0, size: 1, held, asleep: false, refusal };
+        Ok(Self { own: FilterGate::new(own), ledger: Some(shared) })
+    }
+
+    /// The run's own filter.
+    pub(super) const fn filter(&self) -> &Filter<AnyRule> {
+        self.own.filter()
+    }
+
+    /// Whether what is charged was charged to the ledger before: a run that is taken up again.
+    pub(super) const fn sleep(&mut self, asleep: bool) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.asleep = asleep;
+        }
+    }
+
+    /// Gives back what was not drawn.
+    pub(super) fn settle(&mut self) -> anyhow::Result<()> {
+        self.ledger.as_mut().map_or(Ok(()), Shared::settle)
+    }
+
+    /// Where the ledger is, and what it said when it refused.
+    pub(super) fn shared(&self) -> Option<(String, Option<&Answer>)> {
+        self.ledger.as_ref().map(|ledger| (ledger.place.told(), ledger.refusal.as_ref()))
+    }
+}
+
+impl Shared {
+    /// Whether another round of a cost is held, or can be had; `room` of them are within the run's own budget.
+    fn take(&mut self, cost: &Cost, room: u64) -> Result<bool, GateError> {
+        if let Some(held) = self.held.as_mut().filter(|held| held.cost == *cost && held.used < held.count) {
+            held.used += 1;
+            return Ok(true);
+        }
+        self.settle()?;
+        let mut count = self.size.min(room).max(1);
+        loop {
+            self.reserved += 1;
+            let id = RequestId::new(format!("{}-{}", self.run, self.reserved))?;
+            let reserve = Reserve {
+                id: id.clone(),
+                mechanism: several(cost, count)?,
+                blocks: self.place.blocks.clone(),
+                note: Some("paygo train".to_owned().try_into()?),
+                expires_in_seconds: Some(HOLD),
+            };
+            let answer = self.place.open.reserve(&self.place.dataset.name, reserve)?;
+            let fits = answer.largest_count.unwrap_or(0);
+            match answer.decision {
+                Verdict::Admit => {
+                    self.held = Some(Held { cost: cost.clone(), id, count, used: 1, since: Instant::now() });
+                    return Ok(true);
+                }
+                Verdict::Refuse if fits == 0 => {
+                    self.refusal = Some(answer);
+                    return Ok(false);
+                }
+                Verdict::Refuse => count = fits.min(count - 1),
+            }
+        }
+    }
+
+    fn settle(&mut self) -> anyhow::Result<()> {
+        let Some(Held { id, count, used, since, .. }) = self.held.take() else { return Ok(()) };
+        let dataset = &self.place.dataset.name;
+        let wrong = || format!("what reservation {id} holds stays charged");
+        if used == count {
+            let took = since.elapsed();
+            let longer = if took < WHILE { self.size * 2 } else { self.size };
+            self.size = if took > 4 * WHILE { self.size.div_ceil(2) } else { longer.min(MOST) };
+            self.place.open.commit(dataset, Commit { id: id.clone(), used: None }).with_context(wrong)?;
+            return Ok(());
+        }
+        if used > 0 {
+            self.place.open.commit(dataset, Commit { id: id.clone(), used: Some(used) }).with_context(wrong)?;
+        }
+        self.place.open.cancel(dataset, Cancel { id: id.clone(), nothing_drawn: true }).with_context(wrong)?;
+        Ok(())
+    }
+
+    fn room(&self, cost: &Cost) -> Result<u64, GateError> {
+        let question = Question { mechanism: several(cost, 1)?, blocks: self.place.blocks.clone() };
+        let fits = self.place.open.what_if(&self.place.dataset.name, question)?.largest_count;
+        let held = self.held.as_ref().filter(|held| held.cost == *cost).map_or(0, |held| held.count - held.used);
+        Ok(fits.saturating_add(held))
+    }
+}
+
+impl Gate for SharedBudget {
+    fn neighbors(&self) -> Neighbors {
+        self.own.neighbors()
+    }
+
+    fn request(&mut self, cost: &Cost) -> Result<Decision, GateError> {
+        if let Some(ledger) = self.ledger.as_mut().filter(|ledger| !ledger.asleep) {
+            let room = self.own.room(cost, ledger.size)?;
+            // What the run's own budget refuses, the ledger is not asked for.
+            if room > 0 && !ledger.take(cost, room)? {
+                let (requested, spent) = (Vec::new(), self.own.filter().meters());
+                return Ok(Decision::Refused(Refusal { reason: Reason::Budget, requested, spent, largest_count: 0 }));
+            }
+        }
+        self.own.request(cost)
+    }
+
+    fn room(&mut self, cost: &Cost, most: u64) -> Result<u64, GateError> {
+        let own = self.own.room(cost, most)?;
+        match &self.ledger {
+            Some(ledger) if own > 0 && !ledger.asleep => Ok(own.min(ledger.room(cost)?)),
+            Some(_) | None => Ok(own),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! `paygo train`, `paygo query` and `paygo filter` on one ledger: what one spends, the others cannot.
+
+mod common;
+
+use common::Service;
+use paygo_accounting::wire::Mechanism;
+use paygo_ledger::entry::{Entry, Event};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.0.path().join(name), text).expect("written");
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paygo"));
+        command.args(arguments).current_dir(self.0.path()).env("PAYGO_AS", "alice").env_remove("PAYGO_LEDGER");
+        command
+    }
+
+    #[track_caller]
+    fn run(&self, code: i32, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().expect("runs");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", both(&output));
+        both(&output)
+    }
+
+    fn ledger(&self, arguments: &[&str]) -> Value {
+        let output = self
+            .command(&[&["ledger", "--ledger", "our.ledger", "--json"], arguments].concat())
+            .output()
+            .expect("runs");
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", both(&output)))
+    }
+
+    /// Rounds that the ledger counts as drawn, or as perhaps drawn.
+    fn rounds(&self) -> u64 {
+        let output = self.command(&["ledger", "--ledger", "our.ledger", "export"]).output().expect("runs");
+        let (mut prices, mut held, mut rounds) = (HashMap::new(), HashMap::new(), 0);
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let entry: Entry = serde_json::from_str(line).expect("an entry");
+            match &entry.event {
+                Event::Priced { mechanism, .. } => {
+                    let Mechanism::Repeat { count, .. } = mechanism else { continue };
+                    prices.insert(entry.seq, count.count("count").expect("a count").get());
+                }
+                Event::Reserved { decided, .. } if decided.refused.is_none() => {
+                    held.insert(decided.id.clone(), prices[&decided.price]);
+                }
+                Event::Committed { id, used: None, .. } => rounds += held.remove(id).expect("held"),
+                Event::Cancelled { id, kept, .. } => {
+                    held.remove(id).expect("held");
+                    rounds += kept.map_or(0, |kept| prices[&kept]);
+                }
+                _ => {}
+            }
+        }
+        rounds + held.values().sum::<u64>()
+    }
+}
+
+fn both(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+/// The demo, with noise that stays the same.
+fn config() -> String {
+    let demo =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/demo.toml")).expect("the demo");
+    demo.replace(
+        "noise = { exponential = { noise_multiplier = 1.77, rate = 0.02 } }",
+        "noise = { uniform = { noise_multiplier = 1.6 } }",
+    )
+    .replace("epochs = 20\n[", "[")
+    .replace("[stop]\nepochs = 20", "[stop]\nsteps = 300")
+}
+
+fn steps(place: &Path, run: &str) -> u64 {
+    let metrics = std::fs::read_to_string(place.join(run).join("metrics.jsonl")).unwrap_or_default();
+    let last = metrics.rsplit('\n').find_map(|line| serde_json::from_str::<Value>(line).ok());
+    last.and_then(|line| line["steps"].as_u64()).unwrap_or(0)
+}
+
+#[test]
+fn runs_share_a_budget() {
+    let place = Place::new();
+    place.write("config.toml", &config());
+    place.run(0, &["ledger", "--ledger", "our.ledger", "create", "digits", "--epsilon", "2.2", "--delta", "1e-5"]);
+    let train = ["train", "config.toml", "--ledger", "our.ledger", "--dataset", "digits", "--out"];
+    let first = place.run(0, &[&train[..], &["first"]].concat());
+    assert!(first.contains("done after") && first.contains("charged to: dataset digits of our.ledger"), "{first}");
+    assert_eq!((place.rounds(), steps(place.0.path(), "first")), (300, 300), "what was drawn, and no more");
+    let second = place.run(0, &[&train[..], &["second"]].concat());
+    assert!(second.contains("dataset digits of our.ledger refuses another round"), "{second}");
+    let drawn = steps(place.0.path(), "second");
+    assert!(drawn > 20 && drawn < 300, "{drawn}");
+    assert_eq!(place.rounds(), 300 + drawn);
+    let shown = place.ledger(&["show", "digits"]);
+    assert_eq!(shown["reservations"], Value::Array(Vec::new()), "nothing is held any more");
+    let step = "{\"poisson_sampled_gaussian\": {\"sampling_probability\": 0.03, \"noise_multiplier\": 1.6}}";
+    assert_eq!(place.ledger(&["what-if", "digits", step])["largest_count"], 0, "not one more fits");
+    let third = place.run(2, &[&train[..], &["third"]].concat());
+    assert!(
+        third.contains("dataset digits of our.ledger refuses: the budget does not cover a single round"),
+        "{third}"
+    );
+    assert!(place.run(0, &["ledger", "--ledger", "our.ledger", "verify"]).contains("sound"));
+    // Other people, other neighbors.
+    place.run(
+        0,
+        &[
+            "ledger",
+            "--ledger",
+            "our.ledger",
+            "create",
+            "people",
+            "--epsilon",
+            "2",
+            "--delta",
+            "1e-5",
+            "--privacy-unit",
+            "person",
+        ],
+    );
+    place.run(
+        0,
+        &[
+            "ledger",
+            "--ledger",
+            "our.ledger",
+            "create",
+            "replaced",
+            "--epsilon",
+            "2",
+            "--delta",
+            "1e-5",
+            "--neighbors",
+            "replace-one",
+        ],
+    );
+    for (dataset, wrong) in [
+        ("people", "protects one person"),
+        ("replaced", "about replace-one neighbors"),
+        ("none", "there is no dataset none"),
+    ] {
+        let said =
+            place.run(2, &["train", "config.toml", "--ledger", "our.ledger", "--dataset", dataset, "--out", dataset]);
+        assert!(said.contains(wrong), "{said}");
+    }
+}
+
+/// Killed, and taken up again: every round that may have been drawn is charged, and none twice but those that were held.
+#[test]
+fn a_killed_run_stays_charged_and_goes_on() {
+    let place = Place::new();
+    place.write(
+        "config.toml",
+        &config().replace("epsilon = 3\n", "epsilon = 500\n").replace("steps = 300", "steps = 2000"),
+    );
+    place.run(0, &["ledger", "--ledger", "our.ledger", "create", "digits", "--epsilon", "500", "--delta", "1e-5"]);
+    let mut child = place
+        .command(&[
+            "train",
+            "config.toml",
+            "--out",
+            "run",
+            "--checkpoint-every",
+            "0",
+            "--ledger",
+            "our.ledger",
+            "--dataset",
+            "digits",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("runs");
+    let begin = Instant::now();
+    while steps(place.0.path(), "run") < 200 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "no metrics");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+    let (drawn, charged) = (steps(place.0.path(), "run"), place.rounds());
+    assert!(charged >= drawn, "{charged} charged, {drawn} drawn");
+    let other = place.run(2, &["train", "--resume", "run", "--ledger", "other.ledger", "--dataset", "digits"]);
+    assert!(other.contains("began with another --ledger"), "{other}");
+    let output = place.run(0, &["train", "--resume", "run"]);
+    assert!(output.contains("done after") && output.contains("charged to: dataset digits of"), "{output}");
+    let all = place.rounds();
+    // What the killed process held and did not draw stays charged; nothing that was charged then is charged again.
+    assert!(
+        all >= 2000 && all <= 2000 + (charged - drawn) + 200,
+        "{all} charged, {charged} when killed, {drawn} drawn"
+    );
+}
+
+#[test]
+fn over_a_service() {
+    let place = Place::new();
+    place.write("config.toml", &config());
+    let service = Service::start(place.0.path().join("our.ledger").to_str().expect("text"), &[]);
+    let token = service.token.clone().expect("the first start");
+    let asks = |arguments: &[&str]| {
+        let output = place.command(arguments).env("PAYGO_TOKEN", &token).output().expect("runs");
+        assert!(output.status.success(), "{}", both(&output));
+        both(&output)
+    };
+    asks(&["ledger", "--ledger", &service.address, "create", "digits", "--epsilon", "3", "--delta", "1e-5"]);
+    let train = ["train", "config.toml", "--out", "run", "--ledger", &service.address, "--dataset", "digits"];
+    assert!(asks(&train).contains("done after"));
+    assert_eq!(place.rounds(), 300);
+    let said =
+        place.run(2, &["train", "config.toml", "--out", "again", "--ledger", &service.address, "--dataset", "digits"]);
+    assert!(said.contains("set PAYGO_TOKEN"), "{said}");
+}
+
+#[test]
+fn questions_share_a_budget() {
+    let place = Place::new();
+    let mut text = "customer,amount\n".to_owned();
+    (0..500).for_each(|customer| writeln!(text, "{customer},{}", customer % 7).expect("text"));
+    place.write("sales.csv", &text);
+    place.run(
+        0,
+        &[
+            "ledger",
+            "--ledger",
+            "our.ledger",
+            "create",
+            "sales",
+            "--kind",
+            "zcdp",
+            "--rho",
+            "1",
+            "--privacy-unit",
+            "customer",
+        ],
+    );
+    let spent = || place.ledger(&["show", "sales"])["accounts"][0]["spent"]["rho"].as_f64().expect("rho");
+    let query = |code: i32, more: &[&str]| {
+        let ask =
+            ["query", "sales.csv", "--person", "customer", "--ledger", "our.ledger", "--dataset", "sales", "--count"];
+        place.run(code, &[&ask[..], more].concat())
+    };
+    // Everything that people may ever spend is charged with the first question, and then no more.
+    let personal = ["--budget", "rho=0.4", "--accounts", "a.accounts", "--noise-std", "10"];
+    assert!(query(0, &personal).contains("charged to: dataset sales of our.ledger"));
+    assert!((0.4..0.400_001).contains(&spent()), "{}", spent());
+    query(0, &personal);
+    query(0, &personal);
+    assert!(spent() < 0.400_001, "{}", spent());
+    // A question that could not be asked leaves nothing behind.
+    query(2, &["--budget", "rho=0.4", "--accounts", "b.accounts", "--where", "nothing = 1", "--noise-std", "10"]);
+    place.write("sales.csv", &format!("{text}7,not a number\n"));
+    let sum = [
+        "query",
+        "sales.csv",
+        "--person",
+        "customer",
+        "--budget",
+        "rho=0.4",
+        "--accounts",
+        "b.accounts",
+        "--ledger",
+        "our.ledger",
+        "--dataset",
+        "sales",
+        "--sum",
+        "amount",
+        "--clip",
+        "0..9",
+        "--noise-std",
+        "90",
+    ];
+    place.run(2, &sum);
+    place.write("sales.csv", &text);
+    assert!(spent() < 0.400_001, "what was held is given back: {}", spent());
+    // Other accounts are charged again, until there is no more.
+    place.run(0, &sum);
+    assert!((0.8..0.800_001).contains(&spent()), "{}", spent());
+    let refused = query(1, &["--budget", "rho=0.4", "--accounts", "c.accounts", "--noise-std", "10"]);
+    assert!(
+        refused.contains("refused: dataset sales of our.ledger: dataset: the total would pass the budget"),
+        "{refused}"
+    );
+    assert!(!place.0.path().join("c.accounts").exists());
+    // In the worst case each round pays for itself: 1 / (2 · 10²).
+    query(0, &["--budget", "rho=0.4", "--mode", "worst-case", "--accounts", "w.accounts", "--noise-std", "10"]);
+    assert!((0.805..0.805_001).contains(&spent()), "{}", spent());
+    query(0, &["--budget", "rho=0.4", "--mode", "worst-case", "--accounts", "w.accounts", "--noise-std", "10"]);
+    assert!((0.81..0.810_001).contains(&spent()), "{}", spent());
+    assert!(place.run(0, &["ledger", "--ledger", "our.ledger", "verify"]).contains("sound"));
+}
