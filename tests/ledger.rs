@@ -92,7 +92,7 @@ fn a_dataset_from_its_making_to_its_end() {
 
     let shown = place.json(0, &["show", "sales"]);
     assert_eq!((&shown["admitted"], &shown["refused"]), (&json!(2), &json!(2)));
-    assert!(shown["accounts"]["dataset"]["odometer"]["epsilon"].as_f64() > Some(0.4));
+    assert!(shown["accounts"][0]["odometer"]["epsilon"].as_f64() > Some(0.4));
     let token = place.json(0, &["grant", "carol", "--role", "spender", "--datasets", "sales"]);
     assert!(token["token"].as_str().is_some_and(|token| token.starts_with("paygo_") && token.len() == 70));
     let tokens = place.json(0, &["tokens"]);
@@ -162,4 +162,73 @@ fn a_stream_says_what_a_ledger_needs() {
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no dataset other"));
     let alone = place.command(&["filter", "--ledger", "a.ledger"]).output().expect("runs");
     assert!(String::from_utf8_lossy(&alone.stderr).contains("--dataset"));
+}
+
+#[test]
+fn a_log_goes_elsewhere_and_comes_back() {
+    let place = Place::new();
+    place.json(0, &["create", "sales", "--kind", "zcdp", "--rho", "1000"]);
+    // Backups while somebody spends: each is a ledger as it was at some moment.
+    thread::scope(|scope| {
+        let spender = scope.spawn(|| {
+            for n in 0..40 {
+                place.json(0, &["spend", "sales", &format!("q{n}"), "{\"zcdp\": {\"rho\": \"0.5\"}}"]);
+            }
+        });
+        let mut backups = 0;
+        while !spender.is_finished() || backups == 0 {
+            place.json(0, &["backup", &format!("backup-{backups}.ledger")]);
+            backups += 1;
+        }
+        for backup in 0..backups {
+            let file = format!("backup-{backup}.ledger");
+            let verified = place.command(&["ledger", "--ledger", &file, "verify"]).output().expect("runs");
+            assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+        }
+    });
+    place.complains(&["backup", "backup-0.ledger"], "is there already; a backup is a new file");
+    let last = place.json(0, &["spend", "sales", "last", "{\"zcdp\": {\"rho\": \"1\"}}"]);
+    let log = place.ledger(&["export"]).stdout;
+    let at = |name: &str| place.folder.path().join(name);
+    std::fs::write(at("log.jsonl"), &log).expect("written");
+    let import =
+        |ledger: &str, log: &str| place.command(&["ledger", "--ledger", ledger, "import", log]).output().expect("runs");
+    assert!(import("new.ledger", "log.jsonl").status.success());
+    let receipt = format!("{}:{}", last["entry"], last["receipt"].as_str().expect("text"));
+    let verified =
+        place.command(&["ledger", "--ledger", "new.ledger", "verify", "--receipt", &receipt]).output().expect("runs");
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    let again = place.command(&[
+        "ledger",
+        "--ledger",
+        "new.ledger",
+        "--json",
+        "spend",
+        "sales",
+        "last",
+        "{\"zcdp\": {\"rho\": \"1\"}}",
+    ]);
+    let again: Value = {
+        let mut again = again;
+        serde_json::from_slice(&again.output().expect("runs").stdout).expect("JSON")
+    };
+    assert_eq!((&again["repeated"], &again["receipt"]), (&json!(true), &last["receipt"]), "ids came along");
+    // Into what is there already, and from what does not hold: nothing.
+    let text = String::from_utf8(log).expect("text");
+    std::fs::write(at("changed.jsonl"), text.replace("\"0.5\"", "\"0.4\"")).expect("written");
+    let without: Vec<&str> = text.lines().enumerate().filter(|(line, _)| *line != 7).map(|(_, line)| line).collect();
+    std::fs::write(at("shorter.jsonl"), without.join("\n")).expect("written");
+    std::fs::write(at("empty.jsonl"), "").expect("written");
+    for (ledger, log, said) in [
+        ("new.ledger", "log.jsonl", "entries already"),
+        ("other.ledger", "changed.jsonl", "holds digest"),
+        ("other.ledger", "shorter.jsonl", "expected 8"),
+        ("other.ledger", "empty.jsonl", "no entry"),
+        ("other.ledger", "none.jsonl", "none.jsonl"),
+    ] {
+        let output = import(ledger, log);
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && complaint.contains(said), "{log}: {complaint}");
+    }
+    assert!(import("other.ledger", "log.jsonl").status.success(), "nothing of those was taken over");
 }

@@ -13,9 +13,12 @@
 //! | [`state`] | what the log says: pure, derived, exact |
 //! | [`ledger`] | the handle that many share, and the one writer behind it |
 //! | [`store`] | where the log is kept: SQLite or PostgreSQL |
+//! | [`import`] | a log taken over from somewhere else |
 //! | [`verify`] | everything derived again from the log alone, by other code |
 
 pub mod entry;
+#[cfg(feature = "store")]
+pub mod import;
 #[cfg(feature = "store")]
 pub mod ledger;
 mod names;

@@ -2,6 +2,7 @@
 
 mod analyst;
 mod people;
+mod shared;
 mod shop;
 
 use super::account::{all_rows, parse_plan, report};
@@ -32,6 +33,9 @@ pub(crate) struct Arguments {
     /// Where the table of purchases is written
     #[arg(long, value_name = "FILE.csv", default_value = "paygo-demo.csv")]
     table: PathBuf,
+    /// Where the ledger is kept; one that is there gets one more dataset
+    #[arg(long, value_name = "FILE", default_value = "paygo-demo.ledger")]
+    ledger: PathBuf,
 }
 
 const PLAN: &str = include_str!("../../../examples/dp-sgd.toml");
@@ -58,9 +62,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let shop = shop::tell(&people, &arguments.table)?;
     print(&format!("   {}", shop.summary()))?;
     print(&format!("   Ask the table of purchases yourself:\n   {}", Shop::next(&arguments.table)))?;
+
+    print("\n4. Everybody else asks about the same people: one budget for all, kept by a ledger.\n")?;
+    print(&shared::tell(&story.log, &arguments.ledger)?)?;
     std::fs::write(&arguments.out, story.page(&shop)?.html()).with_context(|| arguments.out.display().to_string())?;
     print(&format!("\nreport: {}", arguments.out.display()))?;
     print(&format!("table: {}", arguments.table.display()))?;
+    print(&format!("ledger: {}", arguments.ledger.display()))?;
     print("Next: `paygo filter --help`, `paygo query --help`, README.md, docs/.")?;
     Ok(ExitCode::SUCCESS)
 }

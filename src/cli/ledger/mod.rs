@@ -1,5 +1,6 @@
 //! `paygo ledger`: a durable budget that many share.
 
+mod copy;
 mod place;
 mod show;
 
@@ -25,6 +26,7 @@ use paygo_ledger::words::{
 use paygo_ledger::{Name, Note, RequestId};
 use place::Missing;
 use serde_json::Value;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Args)]
@@ -125,6 +127,16 @@ enum Command {
     },
     /// Write the log as JSON Lines to standard output.
     Export,
+    /// Make this ledger from a log that was exported: every link and every budget is checked, all or nothing.
+    Import {
+        /// The log; - reads standard input
+        log: PathBuf,
+    },
+    /// Copy this ledger, while it is in use, into a new file that is a ledger itself.
+    Backup {
+        /// The file; it must not be there yet
+        file: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -264,6 +276,9 @@ impl SpendArguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let place = arguments.ledger.as_ref().context("give --ledger FILE, or set PAYGO_LEDGER")?;
+    if let Command::Import { log } = &arguments.command {
+        return copy::import(place, log, arguments.json);
+    }
     let missing = if matches!(arguments.command, Command::Create(_)) { Missing::IsMade } else { Missing::IsAnError };
     let open = Open::new(place, &arguments.who, missing)?;
     let done = |done: Done, said: String| -> anyhow::Result<ExitCode> {
@@ -363,6 +378,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 print(&lines.join("\n"))?;
             }
         }
+        Command::Backup { file } => copy::backup(&open, file, arguments.json),
+        // Done above: there is nothing to open yet.
+        Command::Import { .. } => Ok(ExitCode::SUCCESS),
     }
 }
 

@@ -13,7 +13,7 @@ use paygo_ledger::words::{
 };
 use paygo_ledger::{Ledger, Name};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use tokio::runtime::Runtime;
 
@@ -228,6 +228,12 @@ impl Drop for Here {
 }
 
 impl Open {
+    /// A ledger in a file, made where there is none.
+    pub(crate) fn file(path: &Path, who: Name) -> anyhow::Result<Self> {
+        let who = WhoArguments { name: Some(who), token_file: None, ca: None };
+        Self::new(&Where::Store(Location::File(path.to_owned())), &who, Missing::IsMade)
+    }
+
     pub(super) fn new(place: &Where, who: &WhoArguments, missing: Missing) -> anyhow::Result<Self> {
         let location = match place {
             Where::Store(location) => location,
@@ -303,7 +309,7 @@ impl Open {
         })
     }
 
-    pub(super) fn create_dataset(&self, new: NewDataset) -> anyhow::Result<Done> {
+    pub(crate) fn create_dataset(&self, new: NewDataset) -> anyhow::Result<Done> {
         Ok(match self {
             Self::Here(here) => here.wait(here.ledger.create_dataset(&here.who, new))?,
             Self::There(client) => client.create_dataset(&new)?,

@@ -1,0 +1,78 @@
+//! Logs that go from one place to another: a backup, and a ledger made from what was exported.
+
+use super::place::{Open, Where};
+use crate::cli::output::{print, print_json};
+use anyhow::Context;
+use indicatif::ProgressBar;
+use paygo_ledger::import::Import;
+use paygo_ledger::store::{Location, SqlStore};
+use serde_json::json;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Lines at a time.
+const PAGE: usize = 4096;
+
+fn told(entries: u64, what: &str, as_json: bool) -> anyhow::Result<ExitCode> {
+    if as_json {
+        print_json(&json!({"entries": entries}))?;
+    } else {
+        print(&format!("{entries} entries {what}; every link and every budget holds"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a ledger from lines, as they come.
+fn make(location: &Location, mut next: impl FnMut() -> anyhow::Result<Vec<String>>) -> anyhow::Result<u64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
+    let store = runtime.block_on(SqlStore::open(location))?;
+    let mut import = runtime.block_on(Import::begin(store))?;
+    let bar = ProgressBar::no_length();
+    loop {
+        let lines = next()?;
+        if lines.is_empty() {
+            bar.finish_and_clear();
+            return Ok(runtime.block_on(import.finish())?);
+        }
+        runtime.block_on(import.add(&lines))?;
+        bar.inc(lines.len() as u64);
+    }
+}
+
+pub(super) fn import(place: &Where, log: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
+    let Where::Store(location) = place else {
+        anyhow::bail!("a service cannot be made from a log; do this where the file or the database is")
+    };
+    let file: Box<dyn Read> = if log == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(log).with_context(|| log.display().to_string())?)
+    };
+    let mut lines = BufReader::new(file).lines();
+    let entries = make(location, || Ok(lines.by_ref().take(PAGE).collect::<Result<_, _>>()?));
+    told(entries.with_context(|| format!("{} was not taken over", log.display()))?, "taken over", as_json)
+}
+
+/// The log only grows, so whatever of it is there is a ledger as it was at some moment.
+pub(super) fn backup(open: &Open, file: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(!file.exists(), "{} is there already; a backup is a new file", file.display());
+    let name = file.file_name().and_then(|name| name.to_str()).context("expected the name of a file")?;
+    let part = file.with_file_name(format!("{name}.part"));
+    anyhow::ensure!(!part.exists(), "{} is there already: another backup, or one that was cut off", part.display());
+    let (head, mut after) = (open.head()?.entry, 0);
+    let entries = make(&Location::File(part.clone()), || {
+        let lines = open.lines(after, (head - after).min(PAGE as u64))?;
+        after += lines.len() as u64;
+        Ok(lines)
+    });
+    let entries = match entries {
+        Ok(entries) => entries,
+        Err(error) => {
+            std::fs::remove_file(&part).ok();
+            return Err(error);
+        }
+    };
+    std::fs::rename(&part, file).with_context(|| file.display().to_string())?;
+    told(entries, &format!("copied to {}", file.display()), as_json)
+}
