@@ -1,4 +1,5 @@
-//! How fast a ledger decides: `ledger_speed file`, `ledger_speed postgres`, `ledger_speed long 10000000`.
+//! How fast a ledger decides: `ledger_speed file`, `ledger_speed postgres`, `ledger_speed long 10000000`,
+//! `ledger_speed http`.
 //!
 //! Everything is durable (fsync). Ratios are of runs in turn on one machine; `bench/ledger.md` has the table.
 
@@ -6,8 +7,9 @@ use anyhow::Context;
 use paygo::accounting::wire::Mechanism;
 use paygo::ledger::ledger::Requester;
 use paygo::ledger::store::Location;
-use paygo::ledger::words::{NewDataset, Spend, Verdict};
+use paygo::ledger::words::{NewDataset, NewToken, Spend, Verdict};
 use paygo::ledger::{Ledger, Name, RequestId};
+use paygo::server::{Door, Service, app, listen};
 use paygo_testkit::postgres::Server;
 use std::io::Write;
 use std::path::Path;
@@ -15,6 +17,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 /// Requests that wait at once.
 const CLIENTS: u64 = 1024;
@@ -26,7 +30,8 @@ fn main() -> anyhow::Result<()> {
         ["file"] => runtime.block_on(file()),
         ["postgres"] => runtime.block_on(postgres()),
         ["long", entries] => runtime.block_on(long(entries.parse()?)),
-        _ => anyhow::bail!("expected: ledger_speed file | postgres | long ENTRIES"),
+        ["http"] => runtime.block_on(http()),
+        _ => anyhow::bail!("expected: ledger_speed file | postgres | long ENTRIES | http"),
     }
 }
 
@@ -152,6 +157,118 @@ async fn postgres() -> anyhow::Result<()> {
     }
     ledger.close().await;
     Ok(())
+}
+
+/// Connections at once.
+const CONNECTIONS: u64 = 256;
+/// Decisions a second that are asked for.
+const RATE: u32 = 10_000;
+
+async fn http() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir_in(".")?;
+    serve("SQLite", &Location::File(folder.path().join("speed.ledger")), folder.path()).await?;
+    let server = Server::start().context("no PostgreSQL server binaries on this machine")?;
+    serve("PostgreSQL", &server.database().parse()?, folder.path()).await
+}
+
+/// The service as it runs, and clients that keep their connections, on the same machine.
+async fn serve(name: &str, location: &Location, folder: &Path) -> anyhow::Result<()> {
+    let ledger = open(location).await?;
+    let new = r#"{"holder": "alice", "role": "spender"}"#;
+    let token = ledger.grant(&me()?, serde_json::from_str::<NewToken>(new)?).await?.token;
+    let service = Service::new(ledger.clone(), u32::MAX, false);
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let follower = tokio::spawn(Arc::clone(&service).follow());
+    let (end, ends) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(listen(listener, app(service), Door::new(None), async move { drop(ends.await) }));
+    let next = Arc::new(AtomicU64::new(0));
+    for _ in 0..TURNS {
+        let once = fsync(folder)?;
+        // As fast as it goes, and at a rate that leaves room: then how long one waits is not how long the queue is.
+        for pace in [None, Some(Duration::from_secs(CONNECTIONS) / RATE)] {
+            // Everybody is connected before anybody asks.
+            let mut streams = Vec::new();
+            for _ in 0..CONNECTIONS {
+                streams.push(TcpStream::connect(address).await?);
+            }
+            let (start, time) = (Instant::now(), Duration::from_secs(5));
+            let client =
+                |(number, stream)| client(stream, token.clone(), Arc::clone(&next), Pace { number, pace, start, time });
+            let clients: Vec<_> = (0..).zip(streams).map(|each| tokio::spawn(client(each))).collect();
+            let mut took = Vec::new();
+            for client in clients {
+                took.extend(client.await??);
+            }
+            let rate = took.iter().map(|_| 1.0).sum::<f64>() / start.elapsed().as_secs_f64();
+            took.sort_by(f64::total_cmp);
+            let [median, p99] = [2, 100].map(|part| took[took.len() - 1 - took.len() / part]);
+            let how = if pace.is_some() { "asked for" } else { "at most" };
+            say(&format!(
+                "{name}: {rate:.0}/s {how}, {CONNECTIONS} connections, median {:.1} ms, p99 {:.1} ms; one fsync {:.2} ms: p99 is {:.0} of them",
+                1e3 * median,
+                1e3 * p99,
+                1e3 * once,
+                p99 / once
+            ));
+        }
+    }
+    drop(end);
+    serving.await?;
+    follower.abort();
+    ledger.close().await;
+    Ok(())
+}
+
+/// When a client asks: as soon as it can, or at its own moments.
+struct Pace {
+    number: u64,
+    pace: Option<Duration>,
+    start: Instant,
+    time: Duration,
+}
+
+/// How long each answer took, in seconds, from the moment it was due. As little HTTP as there is, so that the client takes little of the
+/// machine.
+async fn client(mut stream: TcpStream, token: String, next: Arc<AtomicU64>, pace: Pace) -> anyhow::Result<Vec<f64>> {
+    stream.set_nodelay(true)?;
+    let (mut took, mut buffer) = (Vec::new(), vec![0; 1 << 14]);
+    let Pace { number, pace, start, time } = pace;
+    // One client after another.
+    let (place, clients) = (u32::try_from(number)?, u32::try_from(CONNECTIONS)?);
+    let mut due = pace.map(|pace| start + pace * place / clients);
+    while start.elapsed() < time {
+        let begin = match (&mut due, pace) {
+            (Some(due), Some(pace)) => {
+                tokio::time::sleep_until((*due).into()).await;
+                let next = *due + pace;
+                std::mem::replace(due, next)
+            }
+            (None, _) | (_, None) => Instant::now(),
+        };
+        let id = next.fetch_add(1, Ordering::Relaxed);
+        let body =
+            format!("{{\"id\": \"{id:016x}\", \"mechanism\": {{\"gaussian\": {{\"noise_multiplier\": 10000}}}}}}");
+        let length = body.len();
+        let request = format!(
+            "POST /v1/datasets/sales/spend HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).await?;
+        let mut filled = 0;
+        loop {
+            let read = stream.read(&mut buffer[filled..]).await?;
+            anyhow::ensure!(read > 0, "the service hung up");
+            filled += read;
+            // The body is one JSON object, and its end the end of the answer.
+            if buffer[..filled].ends_with(b"}") && buffer[..filled].windows(4).any(|four| four == b"\r\n\r\n") {
+                break;
+            }
+        }
+        took.push(begin.elapsed().as_secs_f64());
+        let said = String::from_utf8_lossy(&buffer[..filled]);
+        anyhow::ensure!(said.starts_with("HTTP/1.1 200") && said.contains("\"decision\":\"admit\""), "{said}");
+    }
+    Ok(took)
 }
 
 async fn long(entries: u64) -> anyhow::Result<()> {

@@ -31,13 +31,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Tables of people, with a budget for each person, are in [`analysis`]; a budget that many share and that survives, in [`ledger`]. Start at [`accounting`]; `ARCHITECTURE.md` has the map, `docs/theory.md` the theorems.
+//! Tables of people, with a budget for each person, are in [`analysis`]; a budget that many share and that survives, in [`ledger`],
+//! over HTTP in [`server`] and [`client`]. Start at [`accounting`]; `ARCHITECTURE.md` has the map, `docs/theory.md` the theorems.
 
 pub use paygo_accounting as accounting;
 pub use paygo_analysis as analysis;
+pub use paygo_client as client;
 pub use paygo_ledger as ledger;
 pub use paygo_noise as noise;
 pub use paygo_numeric as numeric;
+pub use paygo_server as server;
 pub use paygo_training as training;
 
 pub mod selftest;

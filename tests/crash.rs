@@ -172,7 +172,7 @@ fn check(ledger: &str, heard: &Heard) {
         assert_eq!(small, SMALL, "refused only when it is full: {asked} asked");
     }
     assert!(cancelled >= heard.freed.load(Ordering::SeqCst), "what was freed is in the log");
-    println!("{} acknowledged, {} decided, {} entries", answers.len(), decided.len(), lines.lines().count());
+    eprintln!("{} acknowledged, {} decided, {} entries", answers.len(), decided.len(), lines.lines().count());
     assert!(answers.len() > 100, "under load: {}", answers.len());
 }
 

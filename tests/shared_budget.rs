@@ -63,7 +63,16 @@ impl Place {
                     held.remove(id).expect("held");
                     rounds += kept.map_or(0, |kept| prices[&kept]);
                 }
-                _ => {}
+                Event::Opened { .. }
+                | Event::DatasetCreated(_)
+                | Event::BlocksAdded { .. }
+                | Event::DatasetClosed { .. }
+                | Event::AllowanceSet { .. }
+                | Event::TokenGranted { .. }
+                | Event::TokenRevoked { .. }
+                | Event::Spent(_)
+                | Event::Reserved { .. }
+                | Event::Committed { .. } => {}
             }
         }
         rounds + held.values().sum::<u64>()

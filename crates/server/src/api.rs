@@ -83,7 +83,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Service>> for Body<T> {
             BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
                 Problem::TooLarge(LONGEST_BODY)
             }
-            other => Problem::Malformed(other.to_string()),
+            other @ (BytesRejection::FailedToBufferBody(_) | _) => Problem::Malformed(other.to_string()),
         })?;
         serde_json::from_slice(&bytes).map(Self).map_err(|error| Problem::Malformed(error.to_string()))
     }

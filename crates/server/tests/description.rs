@@ -70,7 +70,7 @@ impl Maker<'_> {
         let kinds: Vec<&str> = match &schema["type"] {
             Value::String(kind) => vec![kind],
             Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-            _ => vec!["null"],
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => vec!["null"],
         };
         match *self.dice.one(&kinds) {
             "object" => {
@@ -190,9 +190,10 @@ impl Maker<'_> {
         let allowed: Vec<&str> = match &schema["type"] {
             Value::String(kind) => vec![kind],
             Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-            _ => return Ok(()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return Ok(()),
         };
-        if !allowed.contains(&kind) && !(kind == "integer" && allowed.contains(&"number")) {
+        let is_allowed = allowed.contains(&kind) || (kind == "integer" && allowed.contains(&"number"));
+        if !is_allowed {
             return Err(format!("{value} is no {allowed:?}"));
         }
         if let Value::Array(list) = value {
