@@ -24,12 +24,12 @@ async fn a_log(place: &Place) {
         asker.reserve(json!({"id": id, "mechanism": common::repeat(3, &gaussian(40.0))})).await.expect("an answer");
         let (who, dataset, id) = (&asker.who, &asker.dataset, read(json!(id)));
         match end {
-            "commit" => drop(ledger.commit(who, dataset, Commit { id: id, used: None }).await.expect("done")),
-            "cancel" => drop(ledger.cancel(who, dataset, Cancel { id: id, nothing_drawn: true }).await.expect("done")),
+            "commit" => drop(ledger.commit(who, dataset, Commit { id, used: None }).await.expect("done")),
+            "cancel" => drop(ledger.cancel(who, dataset, Cancel { id, nothing_drawn: true }).await.expect("done")),
             "part" => {
                 let id: paygo_ledger::RequestId = id;
                 ledger.commit(who, dataset, Commit { id: id.clone(), used: Some(1) }).await.expect("done");
-                ledger.cancel(who, dataset, Cancel { id: id, nothing_drawn: true }).await.expect("done");
+                ledger.cancel(who, dataset, Cancel { id, nothing_drawn: true }).await.expect("done");
             }
             _ => {}
         }
