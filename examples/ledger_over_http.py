@@ -2,12 +2,13 @@
 
 import json
 import os
+import sys
 import time
 import urllib.error
 import urllib.request
 
 URL = os.environ.get("PAYGO_URL", "http://127.0.0.1:7460")
-TOKEN = os.environ["PAYGO_TOKEN"]
+TOKEN = os.environ.get("PAYGO_TOKEN") or sys.exit("set PAYGO_TOKEN to a token, an admin's to make the dataset")
 
 
 def ask(method, path, body=None, tries=5):
@@ -25,7 +26,7 @@ def ask(method, path, body=None, tries=5):
         except urllib.error.HTTPError as error:
             problem = json.load(error)
             if error.code not in (429, 503) or attempt == tries - 1:
-                raise RuntimeError(f"{problem['code']}: {problem['message']}") from error
+                sys.exit(f"{problem['code']}: {problem['message']}")
         except urllib.error.URLError:
             if attempt == tries - 1:
                 raise

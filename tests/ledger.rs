@@ -82,7 +82,7 @@ fn a_dataset_from_its_making_to_its_end() {
     place.complains(&["spend", "sales", "q3", &rho("0.1"), "--blocks", "x"], "not divided into blocks");
 
     assert!(place.json(0, &["reserve", "sales", "r", &rho("0.6"), "--expires-in", "60"])["expires"].is_u64());
-    place.complains(&["cancel", "sales", "r"], "nothing_drawn");
+    place.complains(&["cancel", "sales", "r"], "give --nothing-drawn");
     assert_eq!(place.json(1, &["what-if", "sales", &rho("0.1")])["decision"], "refuse");
     place.json(0, &["cancel", "sales", "r", "--nothing-drawn"]);
     assert_eq!(place.json(0, &["what-if", "sales", &rho("0.1")])["largest_count"], 6);

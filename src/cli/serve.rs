@@ -1,5 +1,6 @@
 //! `paygo serve`: the ledger as a service.
 
+use super::ledger::opening;
 use super::output::print;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -26,7 +27,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE|URL", env = "PAYGO_LEDGER", default_value = "paygo.ledger")]
     ledger: Location,
     /// Where to listen; port 0 takes one that is free
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7460")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7460", value_parser = address)]
     listen: SocketAddr,
     /// A certificate chain, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -68,6 +69,16 @@ enum LogLevel {
     Debug,
 }
 
+/// An address and a port; `localhost` and a port alone are this machine.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let here = |port: &str| format!("127.0.0.1:{port}").parse();
+    let given = match text.strip_prefix("localhost:") {
+        Some(port) => here(port),
+        None => text.parse().or_else(|_| here(text)),
+    };
+    given.map_err(|_| "expected an address and a port, such as 127.0.0.1:7460".to_owned())
+}
+
 impl Arguments {
     fn begin_log(&self) {
         let level = match self.log_level {
@@ -99,8 +110,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new().context("no runtime")?;
     runtime.block_on(async {
         let location = &arguments.ledger;
-        let ledger = Ledger::open(location).await.with_context(|| format!("ledger {location}"))?;
-        let listener = TcpListener::bind(arguments.listen).await.with_context(|| arguments.listen.to_string())?;
+        let ledger = Ledger::open(location).await.map_err(|error| opening(location, error))?;
+        let listener = TcpListener::bind(arguments.listen).await;
+        let listener =
+            listener.with_context(|| format!("cannot listen on {}; --listen takes another", arguments.listen))?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let address = format!("{scheme}://{}", listener.local_addr()?);
         first_token(&ledger).await?;

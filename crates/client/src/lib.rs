@@ -59,6 +59,14 @@ pub enum ClientError {
         /// Why.
         reason: String,
     },
+    /// No answer came to a question that charges nothing.
+    #[error("{address} does not answer: {reason}")]
+    Unreachable {
+        /// Where.
+        address: String,
+        /// Why.
+        reason: String,
+    },
     /// Not an address, token or certificate.
     #[error("{0}")]
     Setup(String),
@@ -152,7 +160,10 @@ impl Client {
                         message: format!("{} answered {status}, and not as a paygo service does", self.address),
                     });
                     let wait = status == StatusCode::TOO_MANY_REQUESTS;
-                    if !wait && status != StatusCode::SERVICE_UNAVAILABLE {
+                    // A proxy in front may not have heard the answer.
+                    let unknown =
+                        [StatusCode::SERVICE_UNAVAILABLE, StatusCode::BAD_GATEWAY, StatusCode::GATEWAY_TIMEOUT];
+                    if !wait && !unknown.contains(&status) {
                         let Problem { code, message } = problem;
                         return Err(ClientError::Problem { status: status.as_u16(), code, message });
                     }
@@ -169,7 +180,11 @@ impl Client {
                 }
             }
         }
-        Err(ClientError::Unavailable { address: self.address.clone(), reason })
+        let address = self.address.clone();
+        if method == "GET" {
+            return Err(ClientError::Unreachable { address, reason });
+        }
+        Err(ClientError::Unavailable { address, reason })
     }
 
     fn once(&self, method: &str, path: &str, body: Option<&[u8]>) -> Result<(StatusCode, Vec<u8>), ureq::Error> {

@@ -26,7 +26,13 @@ impl Digest {
     /// Of some text.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        Self(Sha256::digest(text.as_bytes()).into())
+        Self::of_bytes(text.as_bytes())
+    }
+
+    /// Of some bytes.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
     }
 
     /// The bytes.

@@ -1,8 +1,9 @@
 //! A log taken over from somewhere else, line by line, as a whole or not at all.
 
-use crate::entry::{Digest, Entry};
+use crate::entry::{Digest, Entry, Event};
 use crate::state::{Broken, State};
 use crate::store::{Head, Store, StoreError};
+use std::collections::HashSet;
 
 /// Why a log was not taken over. Nothing of it was.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,8 @@ pub enum ImportError {
 pub struct Import<S> {
     store: S,
     state: State,
+    /// Ids that were decided.
+    ids: HashSet<[u8; 32]>,
 }
 
 impl<S: Store> Import<S> {
@@ -39,7 +42,7 @@ impl<S: Store> Import<S> {
             store.rollback().await?;
             return Err(ImportError::NotEmpty(head.seq));
         }
-        Ok(Self { store, state: State::default() })
+        Ok(Self { store, state: State::default(), ids: HashSet::new() })
     }
 
     /// Takes over some lines: every link is checked, and every account that an entry touches is within its budget.
@@ -50,7 +53,17 @@ impl<S: Store> Import<S> {
         for line in lines {
             let seq = self.state.seq() + 1;
             let entry: Entry = serde_json::from_str(line).map_err(|error| Broken { seq, what: error.to_string() })?;
+            if seq == 1 && !matches!(entry.event, Event::Opened { .. }) {
+                return Err(Broken { seq, what: "does not open a ledger, though it is the first".to_owned() }.into());
+            }
             self.state.apply(&entry, Digest::of(line))?;
+            if let Some((decided, _)) = entry.event.decision() {
+                let id = format!("{}\u{0}{}\u{0}{}", decided.dataset, decided.by, decided.id);
+                if !self.ids.insert(*Digest::of(&id).bytes()) {
+                    let what = format!("decides id {} of {} again", decided.id, decided.by);
+                    return Err(Broken { seq, what }.into());
+                }
+            }
             if !self.state.is_within_budget(&entry.event) {
                 return Err(Broken { seq, what: "passes a budget".to_owned() }.into());
             }

@@ -6,8 +6,12 @@
 use crate::entry::Digest;
 use crate::state::State;
 use crate::store::{Store, StoreError};
+use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{AnyRule, Rule};
+use paygo_accounting::mechanism::Mechanism as Checked;
+use paygo_accounting::params::Neighbors as Relation;
 use paygo_accounting::stored::StoredRule;
+use paygo_accounting::wire::{Mechanism, Neighbors};
 use paygo_numeric::Amount;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -116,11 +120,42 @@ struct Held {
     accounts: Vec<String>,
     amounts: Amounts,
     expires: u64,
+    mechanism: Value,
+    used: u64,
+}
+
+/// What an entry says that a mechanism costs.
+#[derive(Clone)]
+struct Price {
+    dataset: String,
+    mechanism: Value,
+    amounts: Amounts,
+}
+
+/// What is insisted on beside what the log says about itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Demands<'a> {
+    /// Entries that must be there.
+    pub receipts: &'a [(u64, Digest)],
+    /// Whether every price is computed again: none may be less than what its mechanism costs. Takes as long as it took then.
+    pub prices: bool,
+}
+
+/// How closely one looks: at everything once, or, after something was found, at each admission for where it began.
+#[derive(Clone, Copy, Default)]
+struct Look {
+    prices: bool,
+    each: bool,
+    /// The hash of an id that is there twice.
+    twice: Option<u128>,
 }
 
 #[derive(Default)]
 struct Dataset {
+    neighbors: Neighbors,
     rules: HashMap<String, AnyRule>,
+    /// Accounts that something was admitted to since they were last found within their budgets.
+    unchecked: BTreeSet<String>,
     balances: BTreeMap<String, Balance>,
     /// `None` for a dataset without blocks.
     blocks: Option<BTreeSet<String>>,
@@ -138,24 +173,50 @@ struct Derived {
     digest: [u8; 32],
     datasets: BTreeMap<String, Dataset>,
     /// The latest prices and those before them: a decision names one of the last few thousand.
-    prices: [HashMap<u64, (String, Amounts)>; 2],
+    prices: [HashMap<u64, Price>; 2],
     /// A hash of every id, to find those used twice.
     ids: Vec<u128>,
     decisions: (u64, u64),
+    look: Look,
+    seen: bool,
 }
 
-/// Derives everything from the log, checks each link, and compares with a state that was derived by the ledger itself.
-/// `receipts` are entries that must be there; `progress` hears how many entries are done.
+/// Derives everything from the log, checks each link, and compares with a state that was derived by the ledger itself. `progress` hears
+/// how many entries are done.
 ///
 /// # Errors
 /// [`VerifyError`] with the first thing that is wrong.
 pub async fn verify(
     store: &mut impl Store,
     state: &State,
-    receipts: &[(u64, Digest)],
+    demands: Demands<'_>,
     mut progress: impl FnMut(u64),
 ) -> Result<Report, VerifyError> {
-    let mut derived = Derived::default();
+    let look = Look { prices: demands.prices, ..Look::default() };
+    let derived = derive(store, state, demands.receipts, look, &mut progress).await?;
+    let twice = match derived.finish(state) {
+        Ok(report) => return Ok(report),
+        Err(Found::Other(error)) => return Err(error),
+        Err(Found::OverBudget(_)) => None,
+        Err(Found::Twice(id)) => Some(id),
+    };
+    // Once more, for the entry where it began.
+    let look = Look { each: true, twice, ..Look::default() };
+    match derive(store, state, &[], look, &mut progress).await?.finish(state) {
+        Err(Found::Other(error)) => Err(error),
+        Err(Found::OverBudget(what)) => Err(VerifyError::Balance(what)),
+        Ok(_) | Err(Found::Twice(_)) => Err(VerifyError::Balance("an id was decided twice".to_owned())),
+    }
+}
+
+async fn derive(
+    store: &mut impl Store,
+    state: &State,
+    receipts: &[(u64, Digest)],
+    look: Look,
+    progress: &mut impl FnMut(u64),
+) -> Result<Derived, VerifyError> {
+    let mut derived = Derived { look, ..Derived::default() };
     while derived.seq < state.seq() {
         let lines = store.lines(derived.seq, PAGE.min(state.seq() - derived.seq)).await?;
         if lines.is_empty() {
@@ -175,10 +236,24 @@ pub async fn verify(
     if let Some((seq, _)) = receipts.iter().find(|(seq, _)| !(1..=derived.seq).contains(seq)) {
         return Err(VerifyError::Entry {
             seq: *seq,
-            what: "is missing, but somebody holds a receipt for it".to_owned(),
+            what: format!(
+                "is missing, but somebody holds a receipt for it: the log ends at entry {}; it is older than that, a backup that was \
+                 restored, or was cut off",
+                derived.seq
+            ),
         });
     }
-    derived.finish(state)
+    Ok(derived)
+}
+
+/// What was found at the end.
+enum Found {
+    /// An account passes its budget: somewhere before.
+    OverBudget(String),
+    /// An id was decided twice: somewhere before.
+    Twice(u128),
+    /// Something else.
+    Other(VerifyError),
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, String> {
@@ -234,7 +309,9 @@ impl Derived {
             "token_granted" | "token_revoked" => Ok(()),
             "dataset_created" => {
                 let name = text(event, "dataset")?.to_owned();
+                let neighbors = Neighbors::deserialize(&event["neighbors"]).map_err(|error| error.to_string())?;
                 let mut dataset = Dataset {
+                    neighbors,
                     blocks: event.get("blocks").map(|blocks| texts(blocks).into_iter().collect()),
                     ..Dataset::default()
                 };
@@ -263,7 +340,10 @@ impl Derived {
                 let name = text(event, "allowance")?.to_owned();
                 let (members, rule) = (texts(&event["members"]), rule(&event["rule"])?);
                 let dataset = self.dataset(event)?;
-                dataset.rules.insert(format!("allowance {name}"), rule);
+                let account = format!("allowance {name}");
+                // What was admitted under the ceiling as it was.
+                dataset.check(&account)?;
+                dataset.rules.insert(account, rule);
                 dataset.allowances.insert(name, members);
                 Ok(())
             }
@@ -276,25 +356,32 @@ impl Derived {
                 if amounts.len() != lanes + 1 {
                     return Err("has other lanes than its dataset".to_owned());
                 }
-                let name = text(event, "dataset")?.to_owned();
+                if self.look.prices {
+                    self.dataset(event)?.price_again(&event["mechanism"], &amounts)?;
+                }
+                let (dataset, mechanism) = (text(event, "dataset")?.to_owned(), event["mechanism"].clone());
                 if self.prices[0].len() >= PRICES {
                     self.prices.swap(0, 1);
                     self.prices[0].clear();
                 }
-                self.prices[0].insert(self.seq, (name, amounts));
+                self.prices[0].insert(self.seq, Price { dataset, mechanism, amounts });
                 Ok(())
             }
             "spent" => self.decided(event, None),
             "reserved" => self.decided(&event["decided"], Some(whole(event, "expires")?)),
             "committed" => {
-                let (at, key, whole) = (self.at, key(event)?, event.get("used").is_none());
+                let (at, key, used) = (self.at, key(event)?, event.get("used"));
                 let dataset = self.dataset(event)?;
                 dataset.expire(at);
-                let held = dataset.held.contains_key(&key);
-                if whole {
-                    dataset.held.remove(&key);
+                let held = dataset.held.get_mut(&key).ok_or("commits a reservation that is not open")?;
+                match used.map(|used| used.as_u64().ok_or("has no number of what was used")).transpose()? {
+                    None => drop(dataset.held.remove(&key)),
+                    Some(used) if (held.used..=unit(&held.mechanism).1).contains(&used) => held.used = used,
+                    Some(used) => {
+                        return Err(format!("says {used} were used: fewer than before, or more than reserved"));
+                    }
                 }
-                if held { Ok(()) } else { Err("commits a reservation that is not open".to_owned()) }
+                Ok(())
             }
             "cancelled" => self.cancelled(event),
             _ => Err(format!("is a {kind}, which is not known here")),
@@ -306,14 +393,14 @@ impl Derived {
         self.datasets.get_mut(name).ok_or_else(|| format!("names dataset {name}, which there is not"))
     }
 
-    fn price(&self, event: &Value, field: &str) -> Result<Amounts, String> {
+    fn price(&self, event: &Value, field: &str) -> Result<Price, String> {
         let number = whole(event, field)?;
         let price = self.prices.iter().find_map(|prices| prices.get(&number));
-        let (dataset, amounts) = price.ok_or("names a price that was not said before, or long ago")?;
-        if dataset != text(event, "dataset")? {
+        let price = price.ok_or("names a price that was not said before, or long ago")?;
+        if price.dataset != text(event, "dataset")? {
             return Err("names a price of another dataset".to_owned());
         }
-        Ok(amounts.clone())
+        Ok(price.clone())
     }
 
     fn decided(&mut self, event: &Value, expires: Option<u64>) -> Result<(), String> {
@@ -324,8 +411,13 @@ impl Derived {
             hash.update([0]);
         }
         let hash: [u8; 32] = hash.finalize().into();
-        self.ids.push(hash[..16].iter().fold(0, |word, byte| word << 8 | u128::from(*byte)));
-        let amounts = self.price(event, "price")?;
+        let hash = hash[..16].iter().fold(0, |word, byte| word << 8 | u128::from(*byte));
+        if self.look.twice == Some(hash) && std::mem::replace(&mut self.seen, true) {
+            return Err(format!("decides id {id} of {by} again"));
+        }
+        self.ids.push(hash);
+        let Price { mechanism, amounts, .. } = self.price(event, "price")?;
+        let each = self.look.each;
         let refused = event.get("refused").is_some();
         let at = self.at;
         let dataset = self.dataset(event)?;
@@ -348,10 +440,16 @@ impl Derived {
         }
         for account in &accounts {
             dataset.balances.entry(account.clone()).or_default().add(&amounts);
+            if !dataset.unchecked.contains(account) {
+                dataset.unchecked.insert(account.clone());
+            }
+            if each {
+                dataset.check(account)?;
+            }
         }
         if let Some(expires) = expires {
             dataset.soonest = dataset.soonest.min(expires);
-            dataset.held.insert((by, id), Held { accounts, amounts, expires });
+            dataset.held.insert((by, id), Held { accounts, amounts, expires, mechanism, used: 0 });
         }
         self.decisions.0 += 1;
         Ok(())
@@ -364,6 +462,13 @@ impl Derived {
         let dataset = self.dataset(event)?;
         let held = dataset.held.remove(&key).filter(|held| held.expires > at);
         let held = held.ok_or("cancels a reservation that is not open")?;
+        let kept = match (kept, held.used) {
+            (None, 0) => None,
+            (Some(kept), used) if used > 0 && is_repeat(&kept.mechanism, used, unit(&held.mechanism).0) => {
+                Some(kept.amounts)
+            }
+            (_, used) => return Err(format!("does not keep charged what {used} of what was reserved cost")),
+        };
         for account in &held.accounts {
             // The most that was ever charged is seen just before something is freed.
             dataset.check(account)?;
@@ -376,11 +481,17 @@ impl Derived {
         Ok(())
     }
 
-    fn finish(mut self, state: &State) -> Result<Report, VerifyError> {
-        let balance = |what: String| VerifyError::Balance(what);
+    fn finish(mut self, state: &State) -> Result<Report, Found> {
+        let balance = |what: String| Found::Other(VerifyError::Balance(what));
         self.ids.sort_unstable();
-        if self.ids.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(balance("an id was decided twice".to_owned()));
+        if let Some(pair) = self.ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Found::Twice(pair[0]));
+        }
+        for (name, dataset) in &mut self.datasets {
+            let unchecked: Vec<String> = dataset.unchecked.iter().cloned().collect();
+            for account in unchecked {
+                dataset.check(&account).map_err(|what| Found::OverBudget(format!("dataset {name}: {what}")))?;
+            }
         }
         if *state.digest().bytes() != self.digest {
             return Err(balance("the last entry does not have the digest that the ledger holds".to_owned()));
@@ -394,9 +505,6 @@ impl Derived {
         for believed in state.datasets() {
             let name = believed.name();
             let dataset = &self.datasets[name.as_str()];
-            for account in dataset.balances.keys() {
-                dataset.check(account).map_err(|what| balance(format!("dataset {name}: {what}")))?;
-            }
             let accounts = believed.accounts().map(|(account, sums)| (account.to_string(), sums));
             let ceilings = believed.allowances().map(|(name, _, sums)| (format!("allowance {name}"), sums));
             for (account, believed) in accounts.chain(ceilings) {
@@ -424,17 +532,63 @@ impl Dataset {
         }
     }
 
-    /// Whether an account is within its budget.
-    fn check(&self, account: &str) -> Result<(), String> {
+    /// Whether an account that something was admitted to is within its budget. A ceiling that was lowered below what was spent refuses
+    /// everything: nothing was admitted since.
+    fn check(&mut self, account: &str) -> Result<(), String> {
+        if !self.unchecked.remove(account) {
+            return Ok(());
+        }
         let rule = self.rules.get(account).unwrap_or(&self.rules[""]);
         let Some(balance) = self.balances.get(account) else { return Ok(()) };
         let (lanes, slack) = balance.amounts(rule.currency().lanes());
-        // A ceiling that was lowered below what was spent refuses everything, and promises nothing that it did not before.
-        if account.starts_with("allowance ") || (rule.allows(&lanes) && slack <= rule.slack()) {
+        if rule.allows(&lanes) && slack <= rule.slack() {
             return Ok(());
         }
         Err(format!("{account} was charged more than its budget"))
     }
+
+    /// Whether a price is at least what its mechanism costs, as it is computed now.
+    fn price_again(&self, mechanism: &Value, amounts: &Amounts) -> Result<(), String> {
+        let wrong = |error: &dyn std::fmt::Display| format!("has a mechanism that has no price: {error}");
+        let words = Mechanism::deserialize(mechanism).map_err(|error| wrong(&error))?;
+        let (neighbors, currency) = (Relation::from(self.neighbors), self.rules[""].currency());
+        let checked = Checked::try_from(&words).map_err(|error| wrong(&error))?;
+        let cost = Cost::of(&checked, neighbors).map_err(|error| wrong(&error))?;
+        let charge = currency.price(&cost, neighbors).map_err(|error| wrong(&error))?;
+        for (said, costs) in amounts.iter().zip(charge.lanes().iter().chain([&charge.slack()])) {
+            let costs = units(&costs.to_string())?;
+            let enough = match (said, costs) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(said), Some(costs)) => *said >= costs,
+            };
+            if !enough {
+                return Err("says a price that is less than what the mechanism costs".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a mechanism repeats, as it is written, and how often.
+fn unit(mechanism: &Value) -> (&Value, u64) {
+    match &mechanism["repeat"] {
+        Value::Object(repeat) => (&repeat["of"], count(&repeat["count"])),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => (mechanism, 1),
+    }
+}
+
+/// A count as it is written: a number, or one in quotes.
+fn count(value: &Value) -> u64 {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let double = text.parse::<f64>().unwrap_or(0.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 2^53, and whole")]
+    text.parse().unwrap_or(double as u64)
+}
+
+/// Whether a mechanism is something so many times.
+fn is_repeat(mechanism: &Value, times: u64, of: &Value) -> bool {
+    mechanism["repeat"].is_object() && unit(mechanism) == (of, times)
 }
 
 fn key(event: &Value) -> Result<(String, String), String> {

@@ -5,6 +5,7 @@ use crate::names::{Name, Note, RequestId};
 use crate::state::{Account, Dataset, Point, State, Token, Totals};
 use crate::words::{Meters, Verdict};
 use paygo_accounting::filter::{Meter, Rule};
+use paygo_accounting::params::Neighbors as Relation;
 use paygo_accounting::wire::{FilterWords, Mechanism, Neighbors, Number, Side};
 use paygo_numeric::Amount;
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,8 @@ pub struct DatasetView {
     pub privacy_unit: String,
     /// Which rule decides.
     pub kind: String,
+    /// What is promised to whom.
+    pub promise: String,
     /// The filter as it was asked for.
     pub filter: FilterWords,
     /// Whether it admits nothing any more.
@@ -302,6 +305,13 @@ impl From<&Dataset> for DatasetView {
             neighbors: dataset.neighbors(),
             privacy_unit: dataset.privacy_unit().to_owned(),
             kind: dataset.rule().word().to_owned(),
+            promise: format!(
+                "{} for one {} under {} neighbors, fully adaptive, kept by a {} filter",
+                dataset.words().promise(),
+                dataset.privacy_unit(),
+                Relation::from(dataset.neighbors()),
+                dataset.rule().word()
+            ),
             filter: dataset.words().clone(),
             closed: dataset.is_closed(),
             has_blocks: dataset.has_blocks(),

@@ -255,7 +255,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Done {
-    /// The entry of the log that holds it; that of the first time when it was done before.
+    /// The entry of the log that holds it; where it was so already, the one that made it so or a later one.
     pub entry: u64,
     /// The digest of that entry: a receipt.
     pub receipt: Digest,

@@ -256,7 +256,9 @@ fn the_database_is_killed() {
         let state = again.read(Clone::clone);
         again.close().await;
         let mut store = SqlStore::open(&url).await.expect("a store");
-        let report = paygo_ledger::verify::verify(&mut store, &state, &[], |_| {}).await.expect("a sound log");
+        let report = paygo_ledger::verify::verify(&mut store, &state, paygo_ledger::verify::Demands::default(), |_| {})
+            .await
+            .expect("a sound log");
         assert!(report.decisions.0 >= heard.len() as u64);
     });
 }

@@ -137,11 +137,11 @@ fn a_reservation_is_charged_until_its_holder_says_otherwise() {
         assert_eq!(asker.sums("dataset"), empty, "freed to the last unit, infinite lanes too");
         let again = ledger.cancel(&asker.who, &dataset, cancel(id("run"))).await.expect("done");
         assert_eq!((again.entry, again.repeated), (first.entry, true));
+        // What was given back is no admission any more, also for whoever asks again.
+        let retry = asker.reserve(json!({"id": "run", "mechanism": repeat(most, &gaussian(20.0))})).await;
+        assert!(complaint(retry).contains("run was cancelled"));
         let late = ledger.commit(&asker.who, &dataset, Commit { id: id("run"), used: None }).await;
         assert!(complaint(late).contains("was cancelled"));
-        let retry =
-            asker.reserve(json!({"id": "run", "mechanism": repeat(most, &gaussian(20.0))})).await.expect("an answer");
-        assert!(retry.repeated, "an id is used once, whatever became of it");
 
         // Part of it was used: that part stays, at what it costs alone.
         asker.reserve(json!({"id": "half", "mechanism": whole})).await.expect("an answer");
@@ -245,6 +245,11 @@ fn blocks_are_charged_together_or_not_at_all() {
                 .expect("done")
                 .repeated
         );
+        // The same id over other blocks is another request; "all" are all that there are now.
+        for blocks in [json!("all"), json!(["jan", "mar"])] {
+            let wider = asker.try_spend(pure("0.1", blocks, "c")).await;
+            assert!(complaint(wider).contains("id c was used before"));
+        }
         assert!(asker.try_spend(pure("1", json!(["mar"]), "d")).await.expect("an answer").decision == Verdict::Admit);
         for (words, said) in [
             (json!({"id": "x", "mechanism": gaussian(9.0)}), "has blocks; expected"),

@@ -6,7 +6,7 @@ use common::{Asker, Place, gaussian, name, read};
 use paygo_ledger::LedgerError;
 use paygo_ledger::entry::{Digest, Entry};
 use paygo_ledger::store::{Store, StoreError};
-use paygo_ledger::verify::verify;
+use paygo_ledger::verify::{Demands, verify};
 use paygo_ledger::words::{Cancel, Commit, NewBlocks};
 use serde_json::json;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
@@ -72,13 +72,19 @@ fn a_sound_log_verifies_and_receipts_hold() {
         let state = ledger.read(Clone::clone);
         ledger.close().await;
         let mut store = place.store().await;
-        verify(&mut store, &state, &receipts, |_| {}).await.expect("receipts that hold");
+        verify(&mut store, &state, Demands { receipts: &receipts, prices: true }, |_| {})
+            .await
+            .expect("receipts that hold");
         let mut forged = receipts.clone();
         forged[4].1 = Digest::of("another entry");
-        let found = verify(&mut store, &state, &forged, |_| {}).await.expect_err("a receipt that does not");
+        let found = verify(&mut store, &state, Demands { receipts: &forged, prices: true }, |_| {})
+            .await
+            .expect_err("a receipt that does not");
         assert!(found.to_string().contains("entry 5") && found.to_string().contains("receipt"), "{found}");
         let beyond = [(report.entries + 1, Digest::ZERO)];
-        let found = verify(&mut store, &state, &beyond, |_| {}).await.expect_err("an entry that is gone");
+        let found = verify(&mut store, &state, Demands { receipts: &beyond, prices: true }, |_| {})
+            .await
+            .expect_err("an entry that is gone");
         assert!(found.to_string().contains("is missing"), "{found}");
         // What is stored is what is written: reading and writing an entry changes no byte.
         for line in &lines {
@@ -152,7 +158,60 @@ fn a_forged_chain_is_found_where_it_contradicts_itself() {
                 let made = event.get_mut("dataset_created").filter(|made| made["dataset"] == "events");
                 made.map(|made| made["rule"]["zcdp"]["limit"] = json!("0.4")).is_some()
             }),
-            "charged more than its budget",
+            "block a was charged more than its budget",
+        ),
+        (
+            "a ceiling that was passed",
+            Box::new(|event| {
+                // As if it had been set lower: what was admitted under it is too much.
+                let set = event.get_mut("allowance_set");
+                set.map(|set| {
+                    let budget = &mut set["rule"]["mixture"]["budget"];
+                    (budget["epsilon"], budget["epsilon_limit"]) = (json!(0.3), json!("0.3"));
+                })
+                .is_some()
+            }),
+            "allowance a was charged more than its budget",
+        ),
+        (
+            "less used than was said",
+            Box::new(|event| {
+                let said = event.get_mut("committed").filter(|said| said.get("used").is_some());
+                said.map(|said| said["used"] = json!(2)).is_some()
+            }),
+            "does not keep charged what 2 of what was reserved cost",
+        ),
+        (
+            "more used than was reserved",
+            Box::new(|event| {
+                let said = event.get_mut("committed").filter(|said| said.get("used").is_some());
+                said.map(|said| said["used"] = json!(4)).is_some()
+            }),
+            "says 4 were used",
+        ),
+        (
+            "all freed where a part was used",
+            Box::new(|event| {
+                let freed = event.get_mut("cancelled").filter(|freed| freed["id"] == "r4");
+                freed.is_some_and(|freed| freed.as_object_mut().is_some_and(|freed| freed.remove("kept").is_some()))
+            }),
+            "does not keep charged what 1 of what was reserved cost",
+        ),
+        (
+            "an id again",
+            Box::new(|event| {
+                let spent = event.get_mut("spent").filter(|spent| spent["id"] == "q7");
+                spent.map(|spent| spent["id"] = json!("q3")).is_some()
+            }),
+            "decides id q3 of alice again",
+        ),
+        (
+            "a mechanism that costs more than its price",
+            Box::new(|event| {
+                let priced = event.get_mut("priced").filter(|priced| priced["mechanism"]["gaussian"].is_object());
+                priced.map(|priced| priced["mechanism"]["gaussian"]["noise_multiplier"] = json!(29)).is_some()
+            }),
+            "less than what the mechanism costs",
         ),
     ];
     for (forgery, change, said) in forgeries {
@@ -181,7 +240,14 @@ fn a_forged_chain_is_found_where_it_contradicts_itself() {
                 Err(error) => error.to_string(),
                 Ok(ledger) => {
                     ledger.close().await;
-                    place.verify().await.expect_err(forgery).to_string()
+                    let ledger = place.open().await;
+                    let state = ledger.read(Clone::clone);
+                    ledger.close().await;
+                    let demands = Demands { prices: true, ..Demands::default() };
+                    let found = verify(&mut place.store().await, &state, demands, |_| {}).await;
+                    let found = found.expect_err(forgery).to_string();
+                    assert!(found.contains("entry "), "{forgery}: {found}");
+                    found
                 }
             };
             assert!(found.contains(said), "{forgery}: {found}");

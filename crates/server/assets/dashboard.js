@@ -90,8 +90,8 @@ function explain(answer, asked, earnest) {
   if (answer.after && yes) lines.push(`With it, ${amounts(answer.after, true)} would be spent.`);
   if (answer.largest_count !== undefined) {
     const most = answer.largest_count >= 2 ** 40 ? "as many as you like" : String(answer.largest_count);
-    const what = asked.repeat ? `of these ${asked.repeat.count} steps, or more of them,` : "of the same,";
-    lines.push(`How many ${what} ${earnest ? "would have fit" : "fit"} now: ${most}.`);
+    const what = asked.repeat ? `of these ${asked.repeat.count} steps, or more,` : "of the same";
+    lines.push(`How many ${what} ${earnest ? "would have fit" : "would fit now"}: ${most}.`);
   }
   if (earnest) lines.push(`Entry ${answer.entry}, receipt ${answer.receipt}.`); else lines.push("Nothing was charged.");
   tell(lines.join("\n"), yes ? "yes" : "no");

@@ -67,8 +67,9 @@ pub(crate) async fn measure(State(service): State<Arc<Service>>, request: Reques
     let metrics = &service.metrics;
     let time = key("paygo_request_seconds", vec![Label::new("route", route.clone())]);
     metrics.recorder.register_histogram(&time, &ABOUT).record(took.as_secs_f64());
-    // Only methods that some route has: a client must not be able to make up labels.
-    let method = if route == "none" { "other".to_owned() } else { method };
+    // A client must not be able to make up labels.
+    let known = ["GET", "HEAD", "POST", "DELETE"].contains(&method.as_str());
+    let method = if known { method } else { "other".to_owned() };
     let labels = vec![
         Label::new("route", route),
         Label::new("method", method),

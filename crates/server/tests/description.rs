@@ -7,7 +7,7 @@ use paygo_ledger::Ledger;
 use paygo_ledger::entry::Role;
 use paygo_ledger::ledger::Requester;
 use paygo_ledger::store::{Location, SqlStore};
-use paygo_ledger::verify::verify;
+use paygo_ledger::verify::{Demands, verify};
 use paygo_ledger::words::NewToken;
 use paygo_server::{Service, app};
 use serde_json::{Map, Value, json};
@@ -305,7 +305,8 @@ async fn requests_made_up_from_the_description() {
     assert_eq!(never, ["revoke_token"], "each does what it says now and then; a hash cannot be guessed: {good:?}");
     let state = ledger.read(Clone::clone);
     ledger.close().await;
-    let report =
-        verify(&mut SqlStore::open(&location).await.expect("a store"), &state, &[], |_| {}).await.expect("sound");
+    let report = verify(&mut SqlStore::open(&location).await.expect("a store"), &state, Demands::default(), |_| {})
+        .await
+        .expect("sound");
     assert!(report.decisions.0 > 20 && report.decisions.1 > 0, "{:?}", report.decisions);
 }

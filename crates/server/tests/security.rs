@@ -214,6 +214,14 @@ fn bodies_and_paths() {
     let nested = (0..20).fold(rho("0.1"), |inner, _| json!({"repeat": {"count": 2, "of": inner}}));
     check("POST", spend, json!({"id": "q", "mechanism": nested}).to_string().as_bytes(), 422, "too_many");
     check("POST", spend, &vec![b' '; (1 << 20) + 1], 413, "too_large");
+    let long = json!({"id": "q", "mechanism": {"zcdp": {"rho": "0.3".to_owned() + &"3".repeat(70_000)}}});
+    check("POST", spend, long.to_string().as_bytes(), 422, "bytes of a mechanism");
+    check("GET", "/v1/log?after=9223372036854775808", b"", 200, "");
+    let made_up =
+        format!("MADEUP /v1/datasets HTTP/1.1\r\nhost: x\r\nauthorization: {bearer}\r\nconnection: close\r\n\r\n");
+    assert!(raw_ask(&served, made_up.as_bytes()).starts_with("HTTP/1.1 405"));
+    let Value::String(numbers) = served.get(&admin, "/metrics") else { panic!("text") };
+    assert!(!numbers.contains("MADEUP"), "nobody makes up labels");
     for (mechanism, code) in [
         (rho("-1"), "out_of_domain"),
         (rho("NaN"), "out_of_domain"),

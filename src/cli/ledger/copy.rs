@@ -50,8 +50,21 @@ pub(super) fn import(place: &Where, log: &Path, as_json: bool) -> anyhow::Result
         Box::new(std::fs::File::open(log).with_context(|| log.display().to_string())?)
     };
     let mut lines = BufReader::new(file).lines();
+    let fresh = if let Location::File(path) = location { Some(path).filter(|path| !path.exists()) } else { None };
     let entries = make(location, || Ok(lines.by_ref().take(PAGE).collect::<Result<_, _>>()?));
+    if let (Err(_), Some(path)) = (&entries, fresh) {
+        remove(path);
+    }
     told(entries.with_context(|| format!("{} was not taken over", log.display()))?, "taken over", as_json)
+}
+
+/// What was begun and is not a ledger.
+fn remove(path: &Path) {
+    for end in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        std::fs::remove_file(name).ok();
+    }
 }
 
 /// The log only grows, so whatever of it is there is a ledger as it was at some moment.
@@ -69,7 +82,7 @@ pub(super) fn backup(open: &Open, file: &Path, as_json: bool) -> anyhow::Result<
     let entries = match entries {
         Ok(entries) => entries,
         Err(error) => {
-            std::fs::remove_file(&part).ok();
+            remove(&part);
             return Err(error);
         }
     };

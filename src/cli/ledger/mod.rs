@@ -4,7 +4,7 @@ mod copy;
 mod place;
 mod show;
 
-pub(crate) use place::{Named, Open, Place, PlaceArguments, Where, WhoArguments};
+pub(crate) use place::{Named, Open, Place, PlaceArguments, Where, WhoArguments, opening};
 
 use super::filter::{FilterArguments, complaint};
 use super::output::{print, print_json};
@@ -18,7 +18,7 @@ use paygo_accounting::wire::{Mechanism, Number};
 use paygo_ledger::entry::{Digest, Role};
 use paygo_ledger::state::State;
 use paygo_ledger::store::{Location, SqlStore};
-use paygo_ledger::verify::verify;
+use paygo_ledger::verify::{Demands, verify};
 use paygo_ledger::words::{
     Answer as Decision, BlockWord, Blocks, Cancel, Commit, Done, NewAllowance, NewBlocks, NewDataset, NewToken,
     Question, Reserve, Spend, Verdict,
@@ -116,14 +116,17 @@ enum Command {
     Tokens,
     /// Revoke a token.
     Revoke {
-        /// Its hash, as `tokens` shows it
-        hash: Digest,
+        /// Its hash, as `tokens` shows it, or how that begins
+        hash: String,
     },
     /// Derive every balance from the log with other code, and check every link of the chain.
     Verify {
         /// An entry that must be there: NUMBER:DIGEST, as an answer's `entry` and `receipt`
         #[arg(long, value_name = "NUMBER:DIGEST", value_parser = receipt)]
         receipt: Vec<(u64, Digest)>,
+        /// Compute every price again as well: none may be less than what its mechanism costs
+        #[arg(long)]
+        prices: bool,
     },
     /// Write the log as JSON Lines to standard output.
     Export,
@@ -302,7 +305,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 reading_delta: number(create.reading_delta.as_ref()),
                 blocks: create.blocks.clone(),
             };
-            done(open.create_dataset(new)?, format!("dataset {name} has its budget, for good"))
+            let (promise, unit, neighbors) = (new.filter.promise(), new.privacy_unit.clone(), asked.neighbors);
+            let said = format!("dataset {name}: {promise} for one {unit} under {neighbors} neighbors, fixed for good");
+            done(open.create_dataset(new)?, said)
         }
         Command::AddBlocks { dataset, blocks } => {
             let said = format!("dataset {dataset} has them, each with the whole budget");
@@ -332,6 +337,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             done(open.commit(dataset, commit)?, format!("reservation {id} is committed"))
         }
         Command::Cancel { dataset, id, nothing_drawn } => {
+            anyhow::ensure!(*nothing_drawn, "give --nothing-drawn: your word that nothing of it was drawn");
             let cancel = Cancel { id: id.clone(), nothing_drawn: *nothing_drawn };
             done(open.cancel(dataset, cancel)?, format!("what was not used of reservation {id} is free again"))
         }
@@ -353,17 +359,29 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             if arguments.json {
                 print_json(&serde_json::to_value(&granted)?)?;
             } else {
+                let names = |names: &Vec<Name>| names.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
+                let places = grant.datasets.as_ref().map_or_else(|| "ALL datasets".to_owned(), names);
+                let end =
+                    grant.expires_in_days.map_or_else(|| "never expires".to_owned(), |days| format!("for {days} days"));
+                eprintln!("a token for {}, {} in {places}, {end}", grant.holder, Role::from(grant.role));
                 eprintln!("This is shown once; the ledger keeps a hash of it:");
                 print(&granted.token)?;
             }
             Ok(ExitCode::SUCCESS)
         }
         Command::Tokens => show::tokens(&open.tokens()?, arguments.json),
-        Command::Revoke { hash } => done(open.revoke(*hash)?, "the token is revoked".to_owned()),
-        Command::Verify { receipt } => {
+        Command::Revoke { hash } => {
+            let begins = hash.trim_end_matches('…');
+            let known = open.tokens()?.into_iter().filter(|token| token.hash.to_string().starts_with(begins));
+            let [token] = &known.collect::<Vec<_>>()[..] else {
+                anyhow::bail!("{hash:?} is not how one hash begins; `paygo ledger tokens` shows them")
+            };
+            done(open.revoke(token.hash)?, format!("the token of {} is revoked", token.holder))
+        }
+        Command::Verify { receipt, prices } => {
             let (here, Where::Store(location)) = (open.here()?, place) else { anyhow::bail!("a store is needed") };
             let state = here.ledger().read(Clone::clone);
-            let report = here.wait(check(location, &state, receipt));
+            let report = here.wait(check(location, &state, Demands { receipts: receipt, prices: *prices }));
             let report = report.with_context(|| format!("ledger {place} cannot be trusted"))?;
             show::report(&report, arguments.json)
         }
@@ -387,11 +405,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 async fn check(
     location: &Location,
     state: &State,
-    receipts: &[(u64, Digest)],
+    demands: Demands<'_>,
 ) -> anyhow::Result<paygo_ledger::verify::Report> {
     let mut store = SqlStore::open(location).await?;
     let bar = indicatif::ProgressBar::new(state.seq());
-    let report = verify(&mut store, state, receipts, |done| bar.set_position(done)).await;
+    let report = verify(&mut store, state, demands, |done| bar.set_position(done)).await;
     bar.finish_and_clear();
     Ok(report?)
 }

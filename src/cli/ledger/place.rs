@@ -3,15 +3,15 @@
 use anyhow::Context;
 use clap::Args;
 use paygo_client::Client;
-use paygo_ledger::entry::Digest;
+use paygo_ledger::entry::{AccountName, Digest, Role};
 use paygo_ledger::ledger::Requester;
 use paygo_ledger::store::Location;
-use paygo_ledger::views::{DatasetView, HeadView, Overview, TokenView};
+use paygo_ledger::views::{AccountView, DatasetView, HeadView, Overview, TokenView};
 use paygo_ledger::words::{
-    Answer, Blocks, Cancel, Commit, Done, Granted, NewAllowance, NewBlocks, NewDataset, NewToken, Question, Reserve,
-    Spend, WhatIf,
+    Answer, BlockWord, Blocks, Cancel, Commit, Done, Granted, NewAllowance, NewBlocks, NewDataset, NewToken, Question,
+    Reserve, Spend, WhatIf,
 };
-use paygo_ledger::{Ledger, Name};
+use paygo_ledger::{Ledger, LedgerError, Name};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -31,6 +31,9 @@ impl FromStr for Where {
     fn from_str(text: &str) -> anyhow::Result<Self> {
         if text.starts_with("http://") || text.starts_with("https://") {
             return Ok(Self::Service(text.to_owned()));
+        }
+        if text.parse::<std::net::SocketAddr>().is_ok() || text.starts_with("localhost:") {
+            anyhow::bail!("{text} is an address; did you mean http://{text}, a paygo service?");
         }
         let expected = "expected a file, postgres://user@host/database, or https://host of a paygo service";
         Ok(Self::Store(text.parse().map_err(|_| anyhow::anyhow!("{text:?} is not a place for a ledger; {expected}"))?))
@@ -90,9 +93,13 @@ impl WhoArguments {
     fn client(&self, address: &str) -> anyhow::Result<Client> {
         let token = match &self.token_file {
             Some(path) => std::fs::read_to_string(path).with_context(|| path.display().to_string())?,
-            None => std::env::var("PAYGO_TOKEN")
-                .context("a service asks for a token: set PAYGO_TOKEN, or give --token-file FILE")?,
+            None => std::env::var("PAYGO_TOKEN").map_err(|_| {
+                anyhow::anyhow!("a service asks for a token: set PAYGO_TOKEN, or give --token-file FILE")
+            })?,
         };
+        if self.name.is_some() {
+            eprintln!("note: --as is not told to a service, which knows who asks by the token");
+        }
         Ok(match &self.ca {
             Some(path) => {
                 let pem = std::fs::read(path).with_context(|| path.display().to_string())?;
@@ -112,7 +119,7 @@ impl PlaceArguments {
     /// The same in words, to be kept with a run.
     pub(crate) fn named(&self) -> Option<Named> {
         let (ledger, dataset) = (self.ledger.clone()?, self.dataset.clone()?);
-        Some(Named { ledger, dataset, blocks: self.blocks.clone() })
+        Some(Named { ledger, dataset, blocks: self.blocks.clone(), made: None })
     }
 
     /// Who asks.
@@ -127,15 +134,42 @@ pub(crate) struct Named {
     ledger: Where,
     dataset: Name,
     blocks: Option<Vec<Name>>,
+    /// When the dataset was made, once it is known: another of that name is another.
+    made: Option<u64>,
 }
 
 impl Named {
+    /// Whether it is the same place, as far as both know.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let path = |place: &Where| match place {
+            Where::Store(Location::File(path)) => std::path::absolute(path).ok(),
+            Where::Store(Location::Postgres(_)) | Where::Service(_) => None,
+        };
+        let same = self.ledger == other.ledger || path(&self.ledger).is_some_and(|at| Some(at) == path(&other.ledger));
+        same && (&self.dataset, &self.blocks) == (&other.dataset, &other.blocks)
+    }
+
+    /// The dataset as it was opened is this one from now on.
+    pub(crate) const fn keep(&mut self, place: &Place) {
+        self.made = Some(place.dataset.at);
+    }
+
     pub(crate) fn open(&self, who: &WhoArguments) -> anyhow::Result<Place> {
         let (place, dataset) = (&self.ledger, &self.dataset);
         let open = Open::new(place, who, Missing::IsAnError)?;
-        let view = open
-            .dataset(dataset)
-            .with_context(|| format!("dataset {dataset} in {place}\nhint: paygo ledger create {dataset}"))?;
+        if let Open::There(client) = &open {
+            let me = client.me()?;
+            anyhow::ensure!(
+                me.role != Role::Auditor,
+                "the token of {} is an auditor's: it may look, and not spend",
+                me.holder
+            );
+        }
+        let view = open.dataset(dataset).with_context(|| format!("dataset {dataset} of {place} cannot be charged"))?;
+        anyhow::ensure!(
+            self.made.is_none_or(|made| made == view.at),
+            "dataset {dataset} of {place} is not the one that this run has charged; it was made at another time"
+        );
         let blocks = super::blocks(self.blocks.as_ref());
         anyhow::ensure!(
             view.has_blocks == blocks.is_some(),
@@ -159,14 +193,18 @@ impl Named {
             Where::Store(Location::Postgres(url)) => url.clone(),
             Where::Service(address) => address.clone(),
         };
-        Ok(json!({"ledger": ledger, "dataset": self.dataset, "blocks": self.blocks}))
+        Ok(json!({"ledger": ledger, "dataset": self.dataset, "blocks": self.blocks, "made": self.made}))
     }
 
-    /// As it was kept.
-    pub(crate) fn from_json(value: &Value) -> Option<Self> {
-        let ledger = value["ledger"].as_str()?.parse().ok()?;
-        let dataset = serde_json::from_value(value["dataset"].clone()).ok()?;
-        Some(Self { ledger, dataset, blocks: serde_json::from_value(value["blocks"].clone()).ok()? })
+    /// As it was kept; none where there was none.
+    pub(crate) fn from_json(value: &Value) -> anyhow::Result<Option<Self>> {
+        if value.is_null() {
+            return Ok(None);
+        }
+        let ledger = value["ledger"].as_str().context("the checkpoint names no ledger")?.parse()?;
+        let dataset = serde_json::from_value(value["dataset"].clone())?;
+        let (blocks, made) = (serde_json::from_value(value["blocks"].clone())?, value["made"].as_u64());
+        Ok(Some(Self { ledger, dataset, blocks, made }))
     }
 }
 
@@ -180,6 +218,21 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// The blocks that are touched, by name.
+    pub(crate) fn touched(&self) -> Option<Vec<Name>> {
+        let every = || {
+            let block = |account: &AccountView| match &account.account {
+                AccountName::Block(name) => Some(name.clone()),
+                AccountName::Dataset | AccountName::Allowance(_) => None,
+            };
+            self.dataset.accounts.iter().filter_map(block).collect()
+        };
+        self.blocks.as_ref().map(|blocks| match blocks {
+            Blocks::Word(BlockWord::All) => every(),
+            Blocks::These(names) => names.clone(),
+        })
+    }
+
     /// For people: `dataset sales of our.ledger`.
     pub(crate) fn told(&self) -> String {
         format!("dataset {} of {}", self.dataset.name, self.at)
@@ -227,6 +280,21 @@ impl Drop for Here {
     }
 }
 
+/// Why a ledger could not be opened; nothing was asked of it yet.
+pub(crate) fn opening(location: &Location, error: LedgerError) -> anyhow::Error {
+    let hint = match location {
+        Location::File(path) if path.is_file() => "\nhint: is this file a ledger?",
+        Location::File(_) => "\nhint: is there such a folder?",
+        Location::Postgres(_) => "",
+    };
+    match error {
+        LedgerError::Unavailable(why) => anyhow::anyhow!("ledger {location} cannot be opened: {why}{hint}"),
+        LedgerError::Broken(_) | LedgerError::Mistake(_) => {
+            anyhow::Error::new(error).context(format!("ledger {location}"))
+        }
+    }
+}
+
 impl Open {
     /// A ledger in a file, made where there is none.
     pub(crate) fn file(path: &Path, who: Name) -> anyhow::Result<Self> {
@@ -246,7 +314,7 @@ impl Open {
             );
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
-        let ledger = runtime.block_on(Ledger::open(location)).with_context(|| format!("ledger {location}"))?;
+        let ledger = runtime.block_on(Ledger::open(location)).map_err(|error| opening(location, error))?;
         Ok(Self::Here(Here { ledger, who: who.requester(), runtime }))
     }
 

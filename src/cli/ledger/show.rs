@@ -98,12 +98,10 @@ pub(super) fn one(dataset: &DatasetView, json: bool) -> anyhow::Result<ExitCode>
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = format!(
-        "dataset {}: {}; {} filter, protects one {} under {} neighbors; {} admitted, {} refused\n",
+        "dataset {}: {}; promise: {}; {} admitted, {} refused\n",
         dataset.name,
         state(dataset.closed),
-        dataset.kind,
-        dataset.privacy_unit,
-        paygo_accounting::params::Neighbors::from(dataset.neighbors),
+        dataset.promise,
         dataset.admitted,
         dataset.refused,
     );
@@ -154,6 +152,9 @@ pub(super) fn history(open: &Open, name: Option<&Name>, last: usize, json: bool)
             }
         }
         before = after;
+    }
+    if before > 0 {
+        eprintln!("the last {}; --last N shows more", found.len());
     }
     for entry in found.iter().rev() {
         let line =

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "All rows of a person become one contribution, clipped as a whole; the noise is discrete Gaussian and does not depend on the data.\nEach person pays for what their own rows did. A person whose budget does not cover a question is left out of it; who, and how\nmany, is secret. With --accounts the spending is kept from run to run; the charge is on disk before the noise is drawn.\nExit 0: answered, 1: refused (--mode worst-case only), 2: something was wrong; nothing was charged unless the message says so.\n\nExamples:\n  paygo query sales.csv --person customer --budget epsilon=1,delta=1e-6 --sum amount --clip 0..100 --noise-std 500\n  paygo query sales.parquet --person customer --budget epsilon=1,delta=1e-6 --accounts sales.accounts \\\n      --count --where \"country = 'DE' and age >= 18\" --noise-std 20\n  paygo query sales/ --queries examples/queries.toml --dry-run\n  paygo query account --accounts sales.accounts --person 4711\n  paygo query status --accounts sales.accounts\n  paygo query sales.csv --person customer --budget rho=0.1 --ledger our.ledger --dataset sales --count --noise-std 20\ndocs/individual.md says what each question computes and what is promised."
+    after_help = "All rows of a person become one contribution, clipped as a whole; the noise is discrete Gaussian and does not depend on the data.\nEach person pays for what their own rows did. A person whose budget does not cover a question is left out of it; who, and how\nmany, is secret. With --accounts the spending is kept from run to run; the charge is on disk before the noise is drawn.\nExit 0: answered, 1: refused (--mode worst-case only), 2: something was wrong; nothing was charged unless the message says so.\n\nExamples:\n  paygo query sales.csv --person customer --budget epsilon=1,delta=1e-6 --sum amount --clip 0..100 --noise-std 500\n  paygo query sales.parquet --person customer --budget epsilon=1,delta=1e-6 --accounts sales.accounts \\\n      --count --where \"country = 'DE' and age >= 18\" --noise-std 20\n  paygo query sales/ --queries examples/queries.toml --dry-run\n  paygo query account --accounts sales.accounts --person 4711\n  paygo query status --accounts sales.accounts\n  paygo query sales.csv --person customer --budget rho=0.01 --accounts sales.accounts --ledger our.ledger --dataset sales --count --noise-std 20\ndocs/individual.md says what each question computes and what is promised."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -258,6 +258,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return refused(arguments, &refusal);
     }
     let place = arguments.place.place()?;
+    anyhow::ensure!(
+        place.is_none() || asked.accounts.is_some() || asked.settings.mode == Mode::WorstCase,
+        "a ledger is charged everything that people may ever spend, once for new accounts\nhint: give --accounts FILE to keep them, or \
+         --mode worst-case to pay for this question alone"
+    );
     let table = Table::open(&arguments.tables)?;
     check_columns(&table, &asked.layout, &asked.settings.person)?;
     let page = arguments.report.as_ref().map(|path| create_report(path, arguments, &asked)).transpose()?;
@@ -324,8 +329,10 @@ fn answers(asked: &Asked, plan: &plan::Plan, table: &Table, place: Option<&Place
         reading.finish_and_clear();
         // Nothing was drawn unless the accounts say so.
         let drawn = outcome.is_ok() || accounts.rounds() > before;
-        let is_over = asked.settings.mode == Mode::WorstCase || (before == 0 && (fresh.is_some() || path.is_none()));
-        hold.end(drawn || !is_over)?;
+        let is_over = asked.settings.mode == Mode::WorstCase || (before == 0 && fresh.is_some());
+        if let Err(error) = hold.end(drawn || !is_over) {
+            eprintln!("note: what was reserved stays charged: {error:#}");
+        }
         Ok(outcome?)
     });
     if let (Err(_), Some(path), 0) = (&outcome, fresh, accounts.rounds()) {
@@ -349,6 +356,7 @@ fn tell(arguments: &Arguments, asked: &Asked, answers: &Answers, page: Option<st
     eprintln!("{}", participation(answers, asked));
     match &asked.accounts {
         Some(path) => eprintln!("accounts: {}", path.display()),
+        None if arguments.place.named().is_some() => {}
         None => {
             eprintln!("no --accounts: nothing is kept, the promise is for this run alone, and repeated runs add up")
         }

@@ -4,10 +4,10 @@
 //! spent how much of it is secret, so it cannot be charged as it is spent. In the worst case each round is charged as it comes.
 
 use crate::cli::ledger::{Place, random_word};
-use paygo_accounting::wire::{Mechanism, Number};
+use paygo_accounting::wire::{Mechanism, Neighbors, Number, Side};
 use paygo_analysis::{Accounts, Mode};
-use paygo_ledger::RequestId;
-use paygo_ledger::words::{Cancel, Commit, Reserve, Verdict};
+use paygo_ledger::words::{Blocks, Cancel, Commit, Meters, Reserve, Verdict};
+use paygo_ledger::{Name, RequestId};
 use paygo_numeric::Amount;
 
 /// The ledger does not have as much left.
@@ -16,10 +16,15 @@ use paygo_numeric::Amount;
 pub(super) struct Refused(String);
 
 /// What is charged until it is known whether anything was drawn; nothing where there is no ledger.
-pub(super) struct Hold<'a>(Option<(&'a Place, RequestId)>);
+pub(super) struct Hold<'a> {
+    place: Option<&'a Place>,
+    /// Those that were made now.
+    ids: Vec<RequestId>,
+}
 
 impl<'a> Hold<'a> {
-    /// Charges everything that is promised to people, or a round.
+    /// Charges everything that is promised to people, or a round. What accounts may ever spend is charged once in each block, so that
+    /// blocks that come later are charged when they are first asked.
     ///
     /// # Errors
     /// [`Refused`] when the ledger refuses.
@@ -28,45 +33,87 @@ impl<'a> Hold<'a> {
         accounts: &Accounts,
         round: impl Fn() -> anyhow::Result<Amount>,
     ) -> anyhow::Result<Self> {
-        let Some(place) = place else { return Ok(Self(None)) };
+        let Some(place) = place else { return Ok(Self { place: None, ids: Vec::new() }) };
+        let (dataset, person) = (&place.dataset, &accounts.settings().person);
         anyhow::ensure!(
-            place.dataset.neighbors == paygo_accounting::wire::Neighbors::AddRemove,
+            dataset.neighbors == Neighbors::AddRemove,
             "dataset {} is about other neighbors; expected add-remove, as questions are",
-            place.dataset.name
+            dataset.name
         );
-        let (id, rho) = match accounts.settings().mode {
+        anyhow::ensure!(
+            dataset.privacy_unit == *person,
+            "dataset {} protects one {}; expected one {person}, as --person says",
+            dataset.name,
+            dataset.privacy_unit
+        );
+        let targets: Vec<(String, Option<Blocks>, Amount)> = match accounts.settings().mode {
             Mode::Individual => {
-                let most = accounts.budgets().iter().map(|budget| budget.limit()).max();
-                (format!("accounts-{}", accounts.word()), most.unwrap_or(Amount::ZERO))
+                let most = accounts.budgets().iter().map(|budget| budget.limit()).max().unwrap_or(Amount::ZERO);
+                let id = format!("accounts-{}", accounts.word());
+                match place.touched() {
+                    None => vec![(id, None, most)],
+                    Some(blocks) => {
+                        let one = |block: Name| (format!("{id}-{block}"), Some(Blocks::These(vec![block])), most);
+                        blocks.into_iter().map(one).collect()
+                    }
+                }
             }
-            Mode::WorstCase => (format!("query-{}", random_word()?), round()?),
+            Mode::WorstCase => vec![(format!("query-{}", random_word()?), place.blocks.clone(), round()?)],
         };
-        let id = RequestId::new(id)?;
+        let mut hold = Self { place: Some(place), ids: Vec::new() };
+        for (id, blocks, rho) in targets {
+            if let Err(error) = hold.reserve(place, RequestId::new(id)?, blocks, rho) {
+                hold.end(false)?;
+                return Err(error);
+            }
+        }
+        Ok(hold)
+    }
+
+    fn reserve(&mut self, place: &Place, id: RequestId, blocks: Option<Blocks>, rho: Amount) -> anyhow::Result<()> {
         let reserve = Reserve {
             id: id.clone(),
             mechanism: Mechanism::Zcdp { rho: Number::Decimal(rho.to_string()) },
-            blocks: place.blocks.clone(),
+            blocks,
             note: Some("paygo query".to_owned().try_into()?),
             expires_in_seconds: None,
         };
         let answer = place.open.reserve(&place.dataset.name, reserve)?;
         match answer.decision {
-            Verdict::Admit => Ok(Self(Some((place, id)))),
+            Verdict::Admit => {
+                if !answer.repeated {
+                    self.ids.push(id);
+                }
+                Ok(())
+            }
             Verdict::Refuse => {
                 let reason = answer.reason.unwrap_or_else(|| "the budget does not allow it".to_owned());
-                Err(Refused(format!("{}: {}: {reason} (this costs rho {rho})", place.told(), answer.account)).into())
+                let each = |meters: &Meters, side: Side| {
+                    let each = meters.iter().map(|(name, amount)| format!("{name} {}", amount.shown(side)));
+                    each.collect::<Vec<_>>().join(", ")
+                };
+                let costs = answer.requested.as_ref().map(|requested| each(requested, Side::Up)).unwrap_or_default();
+                let (left, kind) = (each(&answer.remaining, Side::Down), &place.dataset.kind);
+                Err(Refused(format!(
+                    "{}: {}: {reason}; rho {rho} alone would spend {costs} by its {kind} filter, and {left} is left",
+                    place.told(),
+                    answer.account
+                ))
+                .into())
             }
         }
     }
 
-    /// Keeps it charged, or gives it back where nothing was drawn.
+    /// Keeps it charged, or gives it back where nothing was drawn. What cannot be said stays charged.
     pub(super) fn end(self, stays: bool) -> anyhow::Result<()> {
-        let Some((place, id)) = self.0 else { return Ok(()) };
+        let Some(place) = self.place else { return Ok(()) };
         let dataset = &place.dataset.name;
-        if stays {
-            place.open.commit(dataset, Commit { id, used: None })?;
-        } else {
-            place.open.cancel(dataset, Cancel { id, nothing_drawn: true })?;
+        for id in self.ids {
+            if stays {
+                place.open.commit(dataset, Commit { id, used: None })?;
+            } else {
+                place.open.cancel(dataset, Cancel { id, nothing_drawn: true })?;
+            }
         }
         Ok(())
     }

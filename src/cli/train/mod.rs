@@ -166,9 +166,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 anyhow::bail!("the checkpoint names no config")
             };
             let data = arguments.data.clone().or(word("data").map(Into::into));
-            let ledger = Named::from_json(&stored["ledger"]);
+            let ledger = Named::from_json(&stored["ledger"])?;
             anyhow::ensure!(
-                arguments.place.named().is_none_or(|named| Some(named) == ledger),
+                arguments.place.named().is_none_or(|named| ledger.as_ref().is_some_and(|ledger| named.is(ledger))),
                 "this run began {}; a run stays with it",
                 if ledger.is_some() { "with another --ledger" } else { "without --ledger" }
             );
@@ -197,18 +197,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         eprintln!("note: {note}");
     }
     job.config.optimizer(job.network.parameters())?;
-    // Written only where all of the file is fine.
-    let mut folder = match folder {
-        Some(folder) => folder,
-        None => Folder::create(&arguments.out, &job.stored()?)?,
-    };
     let gate: Option<SharedGate> = match (&checked, &job.config.privacy) {
         (Some(checked), Some(privacy)) => {
             let place = job.ledger.as_ref().map(|named| named.open(arguments.place.who())).transpose()?;
+            if let (Some(named), Some(place)) = (&mut job.ledger, &place) {
+                named.keep(place);
+            }
             let shared = SharedBudget::new(checked.filter.clone(), &privacy.privacy_unit, place)?;
             Some(Arc::new(Mutex::new(shared)))
         }
         (_, _) => None,
+    };
+    // Written only where all of the file is fine.
+    let mut folder = match folder {
+        Some(folder) => folder,
+        None => Folder::create(&arguments.out, &job.stored()?)?,
     };
     let before = interrupted.as_ref().and_then(|interrupted| interrupted.components.clone());
     let mut projection = None;
@@ -249,6 +252,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     folder.save(&training.state())?;
+    if let (Some(place), Some(left)) = (gate.as_ref().and_then(place_of), training.rounds_left()?) {
+        eprintln!("note: {place} and the run's own budget have room for {left} rounds of the first noise");
+    }
     let trained = train(arguments, &job, &mut training, public, &mut folder);
     let refusing = gate.as_ref().and_then(|gate| {
         let mut gate = gate.lock().unwrap_or_else(PoisonError::into_inner);
@@ -263,6 +269,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     folder.save(&training.state())?;
     finish(arguments, &job, &mut training, projection.as_ref(), gate.as_ref(), &folder, &ending, &metrics)
+}
+
+/// The ledger that is charged, for people.
+fn place_of(gate: &SharedGate) -> Option<String> {
+    gate.lock().unwrap_or_else(PoisonError::into_inner).shared().map(|(place, _)| place)
 }
 
 #[expect(clippy::too_many_arguments, reason = "everything that a run is made of")]

@@ -135,6 +135,19 @@ impl FilterWords {
         self.delta.as_ref().or_else(planned).map(Number::text)
     }
 
+    /// What it promises, with the numbers as they were written: `(1, 1e-6)-DP`, `0.5-zCDP`, `1-GDP`.
+    #[must_use]
+    pub fn promise(&self) -> String {
+        let planned = || self.plan.as_ref().and_then(|plan| plan.epsilon.as_ref());
+        let epsilon = || self.epsilon.as_ref().or_else(planned).map(Number::text).unwrap_or_default();
+        match (&self.rho, &self.mu, self.delta()) {
+            (Some(rho), _, _) => format!("{}-zCDP", rho.text()),
+            (None, Some(mu), _) => format!("{}-GDP", mu.text()),
+            (None, None, Some(delta)) => format!("({}, {delta})-DP", epsilon()),
+            (None, None, None) => format!("{}-DP", epsilon()),
+        }
+    }
+
     /// The rule.
     ///
     /// # Errors

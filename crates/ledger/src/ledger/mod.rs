@@ -22,6 +22,8 @@ use writer::{Job, Writer};
 
 /// Requests that wait for the writer.
 const QUEUE: usize = 4096;
+/// The longest mechanism, as it is written: snapshots hold thousands.
+const LONGEST_MECHANISM: usize = 1 << 16;
 /// How many priced mechanisms are remembered.
 const MOST_PRICED: usize = 4096;
 /// Entries closer than this are read together.
@@ -278,6 +280,10 @@ impl Ledger {
     /// A mechanism as it is written, and what it costs.
     async fn written_price(&self, dataset: &Name, mechanism: &Mechanism) -> Result<(Arc<str>, Charge), LedgerError> {
         let written = crate::state::written(mechanism);
+        if written.len() > LONGEST_MECHANISM {
+            let (what, given, most) = ("bytes of a mechanism", written.len(), LONGEST_MECHANISM);
+            return Err(Mistake::TooMany { what, given, most }.into());
+        }
         let known = lock(&self.inner.priced).get(dataset).and_then(|priced| {
             let (written, charge) = priced.get_key_value(written.as_str())?;
             Some((Arc::clone(written), charge.clone()))

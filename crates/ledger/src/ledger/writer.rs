@@ -8,9 +8,9 @@ use super::{Clock, LedgerError};
 use crate::entry::{Decided, Digest, Entry, Event, VERSION};
 use crate::names::{Name, RequestId};
 use crate::seen::{Fingerprint, Kind, Seen};
-use crate::state::{Asked, Broken, Command, Mistake, Price, Priced, State, StoredState};
+use crate::state::{Asked, Broken, CANCELLED, COMMITTED, Command, EXPIRED, Mistake, Price, Priced, State, StoredState};
 use crate::store::{Head, Snapshot, Store, StoreError};
-use crate::words::{Answer, Blocks, Done};
+use crate::words::{Answer, Done};
 use paygo_accounting::charge::Sums;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -212,18 +212,31 @@ impl<S: Store> Writer<S> {
                 self.store.close().await;
                 return;
             }
-            let mut requests = Vec::new();
+            let (mut requests, mut broken) = (Vec::new(), None);
             for job in jobs.drain(..) {
                 match job {
                     Job::Decide(..) | Job::Do(..) => requests.push(job),
-                    Job::Refresh(reply) => drop(reply.send(self.refresh().await.map_err(LedgerError::from))),
+                    Job::Refresh(reply) => {
+                        let outcome = self.refresh().await;
+                        if let Err(Failure::Broken(found)) = &outcome {
+                            broken = Some(found.clone());
+                        }
+                        drop(reply.send(outcome.map_err(LedgerError::from)));
+                    }
                     Job::Lines(after, most, reply) => {
                         let lines = self.read(after, most).await;
                         drop(reply.send(lines.map_err(LedgerError::from)));
                     }
                 }
             }
-            if let Err(broken) = self.batch(requests).await {
+            let outcome = match broken {
+                None => self.batch(requests).await,
+                Some(broken) => {
+                    requests.into_iter().for_each(|job| refuse(job, &LedgerError::Broken(broken.clone())));
+                    Err(broken)
+                }
+            };
+            if let Err(broken) = outcome {
                 // Whoever asks from now on hears why.
                 queue.close();
                 while let Some(job) = queue.recv().await {
@@ -427,11 +440,25 @@ impl<S: Store> Writer<S> {
         let price = self.price(decided, batch).await?;
         let same = price.mechanism == priced.mechanism
             && expires.is_some() == matches!(asked.command, Command::Reserve(..))
-            && same_blocks(decided, priced);
+            && self.same_blocks(decided, priced);
         if !same {
             return Ok(Outcome::Mistake(Mistake::IdUsed(priced.id.clone())));
         }
+        // What its holder has given back is no admission any more.
+        let end = self.find(batch, Kind::End, &priced.dataset, &asked.by, &priced.id).await?;
+        if end.is_some_and(|(end, _)| matches!(end.event, Event::Cancelled { .. })) {
+            return Ok(Outcome::Mistake(Mistake::ReservationClosed { id: priced.id.clone(), how: CANCELLED }));
+        }
         Ok(Outcome::Known(Box::new(entry), digest, Some(price.sums.clone())))
+    }
+
+    /// Whether a request touches what one touched that was decided before. `"all"` are all that there are now: blocks that came since
+    /// were not charged.
+    fn same_blocks(&self, decided: &Decided, priced: &Priced) -> bool {
+        let dataset = self.working.dataset(&decided.dataset);
+        dataset.is_some_and(|dataset| {
+            dataset.blocks(priced.blocks.as_ref()).is_ok_and(|touched| touched == decided.blocks)
+        })
     }
 
     /// What a decided request costs: remembered, or read back from the log.
@@ -467,8 +494,8 @@ impl<S: Store> Writer<S> {
             return Ok(Some(match (committed, commits && !partly) {
                 (true, true) => Outcome::Known(Box::new(entry), digest, None),
                 (false, false) if !commits => Outcome::Known(Box::new(entry), digest, None),
-                (true, false) => closed("committed"),
-                (false, _) => closed("cancelled"),
+                (true, false) => closed(COMMITTED),
+                (false, _) => closed(CANCELLED),
             }));
         }
         let at = (self.clock)().max(self.working.at());
@@ -480,7 +507,7 @@ impl<S: Store> Writer<S> {
         let found = self.find(batch, Kind::Request, dataset, &asked.by, id).await?;
         Ok(found.and_then(|(entry, digest)| {
             entry.event.decision().filter(|(decided, expires)| decided.refused.is_none() && expires.is_some())?;
-            Some(if commits { Outcome::Known(Box::new(entry), digest, None) } else { closed("left to expire") })
+            Some(if commits { Outcome::Known(Box::new(entry), digest, None) } else { closed(EXPIRED) })
         }))
     }
 
@@ -531,19 +558,5 @@ fn answers(entry: &Entry, kind: Kind) -> Option<(&Name, &Name, &RequestId)> {
     match kind {
         Kind::Request => entry.event.decision().map(|(decided, _)| (&decided.dataset, &decided.by, &decided.id)),
         Kind::End => entry.event.end(),
-    }
-}
-
-/// Whether a request touches what one touched that was decided before; `"all"` may have meant fewer then.
-fn same_blocks(decided: &Decided, priced: &Priced) -> bool {
-    match (&decided.blocks, &priced.blocks) {
-        (None, None) | (Some(_), Some(Blocks::Word(_))) => true,
-        (Some(decided), Some(Blocks::These(asked))) => {
-            let mut asked = asked.clone();
-            asked.sort();
-            asked.dedup();
-            *decided == asked
-        }
-        (None, Some(_)) | (Some(_), None) => false,
     }
 }

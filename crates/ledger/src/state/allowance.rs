@@ -6,12 +6,13 @@ use paygo_accounting::filter::{AnyRule, Approximate, Budget, FixedOrder, Gdp, Mi
 use paygo_accounting::wire::{FilterError, Number};
 use paygo_numeric::Amount;
 
-/// The dataset's rule with the ceiling's budget: the same kind, orders and weights, hence the same currency.
+/// The dataset's rule with the ceiling's budget: the same kind, orders and weights, hence the same currency. `delta` is the one in the
+/// dataset's own words, if any.
 ///
 /// # Soundness
 /// A ceiling only refuses. By itself it is a filter for what its members see: whatever they ask, what was released to them is
 /// private as its budget says.
-pub(super) fn ceiling(rule: &AnyRule, words: &NewAllowance) -> Result<AnyRule, Mistake> {
+pub(super) fn ceiling(rule: &AnyRule, delta: Option<String>, words: &NewAllowance) -> Result<AnyRule, Mistake> {
     let gives = |rho: bool, mu: bool| (words.rho.is_some() && !rho) || (words.mu.is_some() && !mu);
     let twice = words.epsilon.is_some() && (words.rho.is_some() || words.mu.is_some());
     if twice || gives(matches!(rule, AnyRule::Zcdp(_)), matches!(rule, AnyRule::Gdp(_))) {
@@ -25,7 +26,8 @@ pub(super) fn ceiling(rule: &AnyRule, words: &NewAllowance) -> Result<AnyRule, M
         AnyRule::Approximate(rule) => Some(rule.budget()),
         AnyRule::FixedOrder(_) | AnyRule::Zcdp(_) | AnyRule::Gdp(_) => None,
     };
-    let budget = || budget(words, known, rule.slack());
+    let known = known.map(|budget| budget.delta().get().to_string()).or(delta);
+    let budget = || budget(words, known.as_deref(), rule.slack());
     Ok(match rule {
         AnyRule::Mixture(rule) if !rule.has_light_orders() => {
             Mixture::without_light_orders(budget()?, rule.prior().clone()).map_err(FilterError::from)?.into()
@@ -49,11 +51,11 @@ pub(super) fn ceiling(rule: &AnyRule, words: &NewAllowance) -> Result<AnyRule, M
 }
 
 /// ε and δ of a ceiling; δ is the dataset's unless given. Where the dataset sets a part of δ aside, so does the ceiling.
-fn budget(words: &NewAllowance, known: Option<&Budget>, slack: Amount) -> Result<Budget, Mistake> {
+fn budget(words: &NewAllowance, known: Option<&str>, slack: Amount) -> Result<Budget, Mistake> {
     let epsilon = words.epsilon.as_ref().ok_or(FilterError::Missing("epsilon", "the ceiling's epsilon"))?.text();
     let delta = match (&words.delta, known) {
         (Some(delta), _) => delta.text(),
-        (None, Some(known)) => known.delta().get().to_string(),
+        (None, Some(known)) => known.to_owned(),
         (None, None) => return Err(FilterError::Missing("delta", "the ceiling's delta").into()),
     };
     let half = Number::Decimal(delta.clone()).amount_down("delta")?.shared_by(2);

@@ -1,7 +1,7 @@
 //! What a request becomes: the events that would be written, or a mistake.
 
 use super::allowance::ceiling;
-use super::{Dataset, Mistake, Price, State, written};
+use super::{Dataset, EXPIRED, Mistake, Price, State, written};
 use crate::entry::{AccountName, DatasetCreated, Decided, Digest, Event, Refused, Role};
 use crate::names::{Name, Note, RequestId};
 use crate::words::{BlockWord, Blocks, NewAllowance, NewDataset};
@@ -213,6 +213,9 @@ impl Dataset {
     /// Of what a mechanism repeats: how many would be admitted now, up to `most`.
     #[must_use]
     pub fn room(&self, mechanism: &Mechanism, most: u64, blocks: Option<&[Name]>, by: &Name) -> u64 {
+        if most == 0 {
+            return 0;
+        }
         let one = unit(mechanism).and_then(|(one, _)| self.pricing().price(one));
         let Ok(one) = one else { return 0 };
         // Each account is asked only for what those before it had room for.
@@ -285,7 +288,7 @@ impl State {
                 let known = self.open(dataset)?;
                 at_most("members", allowance.members.len(), MOST_THINGS)?;
                 at_most("allowances", known.allowances.len() + 1, MOST_THINGS)?;
-                let rule = StoredRule::from(&ceiling(known.rule(), allowance)?);
+                let rule = StoredRule::from(&ceiling(known.rule(), known.words().delta(), allowance)?);
                 let (members, allowance) = (allowance.members.clone(), allowance.name.clone());
                 Ok(vec![Event::AllowanceSet { dataset: dataset.clone(), by, allowance, members, rule }])
             }
@@ -372,10 +375,13 @@ impl State {
             .into());
         }
         if let Some(known) = self.dataset(&new.name) {
+            let there = |block: &Name| known.accounts.contains_key(&AccountName::Block(block.clone()));
             let same = known.neighbors() == new.neighbors
                 && known.privacy_unit() == new.privacy_unit
                 && **known.rule() == rule
-                && known.has_blocks() == new.blocks.is_some();
+                && known.has_blocks() == new.blocks.is_some()
+                && new.blocks.iter().flatten().all(there)
+                && known.reading_delta() == reading_delta;
             return if same { Ok(Vec::new()) } else { Err(Mistake::DatasetExists(new.name.clone())) };
         }
         Ok(vec![Event::DatasetCreated(Box::new(DatasetCreated {
@@ -434,7 +440,7 @@ impl State {
         let held = known.reservations.get(&(by.clone(), id.clone()));
         let held = held.ok_or_else(|| Mistake::UnknownReservation(id.clone()))?;
         if held.expires <= at {
-            return Err(Mistake::ReservationClosed { id: id.clone(), how: "left to expire" });
+            return Err(Mistake::ReservationClosed { id: id.clone(), how: EXPIRED });
         }
         Ok(held)
     }

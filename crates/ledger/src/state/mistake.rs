@@ -6,6 +6,11 @@ use paygo_accounting::cost::CostError;
 use paygo_accounting::params::OutOfDomain;
 use paygo_accounting::wire::FilterError;
 
+/// How a reservation ended.
+pub(crate) const COMMITTED: &str = "committed; what it holds stays charged";
+pub(crate) const CANCELLED: &str = "cancelled; what was not used of it is free again";
+pub(crate) const EXPIRED: &str = "left to expire; what it holds stays charged";
+
 /// A request that is not one. Nothing was charged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Mistake {
@@ -45,7 +50,7 @@ pub enum Mistake {
     #[error("there is no reservation {0} of yours in this dataset")]
     UnknownReservation(RequestId),
     /// It is over.
-    #[error("reservation {id} was {how}; what it holds stays charged")]
+    #[error("reservation {id} was {how}")]
     ReservationClosed {
         /// Which.
         id: RequestId,

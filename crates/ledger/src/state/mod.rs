@@ -13,6 +13,7 @@ mod snapshot;
 pub use dataset::{Account, Dataset, Point, Reservation, Totals};
 pub use decide::{Asked, Command, Priced, Pricing};
 pub use mistake::Mistake;
+pub(crate) use mistake::{CANCELLED, COMMITTED, EXPIRED};
 pub use reading::Reading;
 pub use snapshot::{SnapshotError, StoredState};
 

@@ -46,8 +46,9 @@ impl fmt::Display for Location {
             Self::File(path) => write!(f, "{}", path.display()),
             Self::Postgres(url) => {
                 let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
-                let place = rest.split_once('@').map_or(rest, |(_, place)| place);
-                write!(f, "postgres://{}", place.split('?').next().unwrap_or(place))
+                // A password may hold anything: what follows the last @ is the place.
+                let rest = rest.split('?').next().unwrap_or(rest);
+                write!(f, "postgres://{}", rest.rsplit_once('@').map_or(rest, |(_, place)| place))
             }
         }
     }
@@ -85,6 +86,8 @@ mod tests {
             (database.to_string(), format!("{database:?}")),
             ("postgres://db:5432/paygo".into(), "postgres://db:5432/paygo".into())
         );
+        let odd: Location = "postgres://me:S3C@RET@db/paygo".parse().expect("a database");
+        assert_eq!(odd.to_string(), "postgres://db/paygo");
         for wrong in ["", "mysql://x", "http://127.0.0.1:8080"] {
             assert!(Location::from_str(wrong).is_err(), "{wrong}");
         }

@@ -14,7 +14,7 @@ const MIGRATIONS: &[&[&str]] = &[&[
     "CREATE TABLE paygo_head (one {integer} PRIMARY KEY, seq BIGINT NOT NULL, digest TEXT NOT NULL)",
     "CREATE TABLE paygo_pages (last {integer} PRIMARY KEY, lines TEXT NOT NULL)",
     "CREATE TABLE paygo_snapshot (one {integer} PRIMARY KEY, seq BIGINT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL)",
-    "CREATE TABLE paygo_fingerprints (seq {integer} PRIMARY KEY, bytes {bytes} NOT NULL)",
+    "CREATE TABLE paygo_fingerprints (seq {integer} PRIMARY KEY, digest TEXT NOT NULL, bytes {bytes} NOT NULL)",
 ]];
 
 /// A connection to a database.
@@ -165,8 +165,9 @@ impl SqlStore {
             .bind(number(snapshot.after)?)
             .execute(self.connection()?)
             .await?;
-        sqlx::query("INSERT INTO paygo_fingerprints (seq, bytes) VALUES ($1, $2)")
+        sqlx::query("INSERT INTO paygo_fingerprints (seq, digest, bytes) VALUES ($1, $2, $3)")
             .bind(number(snapshot.seq)?)
+            .bind(Digest::of_bytes(&snapshot.fingerprints).to_string())
             .bind(snapshot.fingerprints.clone())
             .execute(self.connection()?)
             .await?;
@@ -174,6 +175,9 @@ impl SqlStore {
     }
 
     async fn try_lines(&mut self, after: u64, most: u64) -> Result<Vec<String>, StoreError> {
+        if i64::try_from(after).is_err() {
+            return Ok(Vec::new());
+        }
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let (mut lines, mut from) = (Vec::new(), after);
         while lines.len() < most {
@@ -208,9 +212,18 @@ impl SqlStore {
     }
 
     async fn try_fingerprints(&mut self) -> Result<Vec<Vec<u8>>, StoreError> {
-        let rows =
-            sqlx::query("SELECT bytes FROM paygo_fingerprints ORDER BY seq").fetch_all(self.connection()?).await?;
-        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+        let rows = sqlx::query("SELECT digest, bytes FROM paygo_fingerprints ORDER BY seq")
+            .fetch_all(self.connection()?)
+            .await?;
+        let mut chunks = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let (digest, bytes): (String, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?);
+            // Damaged ones are passed over, and the snapshot with them.
+            if Digest::of_bytes(&bytes).to_string() == digest {
+                chunks.push(bytes);
+            }
+        }
+        Ok(chunks)
     }
 }
 

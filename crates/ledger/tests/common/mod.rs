@@ -4,7 +4,7 @@
 
 use paygo_ledger::ledger::{Clock, Requester};
 use paygo_ledger::store::{Location, SqlStore};
-use paygo_ledger::verify::{Report, VerifyError, verify};
+use paygo_ledger::verify::{Demands, Report, VerifyError, verify};
 use paygo_ledger::words::{Answer, NewAllowance, NewDataset, Reserve, Spend, Verdict};
 use paygo_ledger::{Ledger, LedgerError, Name};
 use paygo_testkit::postgres::Server;
@@ -48,7 +48,7 @@ impl Place {
         let ledger = self.open().await;
         let state = ledger.read(Clone::clone);
         ledger.close().await;
-        verify(&mut self.store().await, &state, &[], |_| {}).await
+        verify(&mut self.store().await, &state, Demands::default(), |_| {}).await
     }
 }
 

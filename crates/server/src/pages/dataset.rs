@@ -6,7 +6,6 @@ use super::{Page, Visitor, double, layout, mechanism, meter, percent, symbol, ti
 use crate::Service;
 use axum::extract::{Path, State};
 use maud::{Markup, html};
-use paygo_accounting::params::Neighbors;
 use paygo_accounting::wire::Side;
 use paygo_ledger::Name;
 use paygo_ledger::entry::{AccountName, Role};
@@ -33,8 +32,7 @@ pub(super) async fn show(
         nav aria-label="Where you are" { a href="/" { "Datasets" } " / " (name) }
         h1 { (name) " " span #state data-live { (state(dataset.closed)) } }
         p {
-            (dataset.kind) " filter; protects one " (dataset.privacy_unit) " under " (Neighbors::from(dataset.neighbors))
-            " neighbors; made by " (dataset.by) ", " (time(dataset.at))
+            "Promise: " strong { (dataset.promise) } "; made by " (dataset.by) ", " (time(dataset.at))
         }
         div #tiles.tiles data-live { (tiles(&dataset, fullest)) }
         div #charts.charts data-live { (charts(&dataset, fullest)) }
@@ -76,9 +74,12 @@ fn tiles(dataset: &DatasetView, fullest: Option<&AccountView>) -> Markup {
                 @for (name, left) in &account.remaining { p.big { (symbol(name)) " " (left.shown(Side::Down)) } }
             }
             div.tile {
-                h3 { "Lost so far, by the odometer" }
+                h3 { "Odometer" }
                 p.big { "ε " (account.odometer.epsilon.shown(Side::Up)) }
-                p { "with probability 1 − " (account.odometer.delta.shown(Side::Up)) ", at every moment" }
+                p {
+                    "a second bound on what was lost, at δ " (account.odometer.delta.shown(Side::Up))
+                    ": it holds at every moment at once, so it may read above the budget; the promise holds all the same"
+                }
             }
         }
         div.tile {
@@ -102,7 +103,7 @@ fn charts(dataset: &DatasetView, fullest: Option<&AccountView>) -> Markup {
     };
     html! {
         (steps("Spent of the budget", &dots(&|point| &point.spent, name), limit))
-        (steps("Odometer: what was lost", &dots(&|point| &point.odometer, "ε"), None))
+        (steps("Odometer: what was lost at most", &dots(&|point| &point.odometer, "ε"), None))
     }
 }
 
@@ -268,21 +269,21 @@ fn recent(decisions: &[Decision]) -> Markup {
                         tr {
                             th scope="row" {
                                 @match decided.decision {
-                                    Verdict::Admit => span.state.open { @if decided.reserved { "held" } @else { "admitted" } },
+                                    Verdict::Admit => span.state.open { @if decided.reserved { "reserved" } @else { "admitted" } },
                                     Verdict::Refuse => span.state.closed { "refused" },
                                 }
                                 @if let Some(refused) = &decided.refused {
                                     small { (refused.account) ": " (refused.reason) "; " (refused.largest_count) " of the same would have fit" }
                                 }
                             }
-                            td data-name="Who" { (decided.by) small { (decided.id) } }
+                            td.whole data-name="Who" { (decided.by) small { (decided.id) } }
                             td data-name="What" {
                                 (mechanism(&decided.mechanism))
                                 @if let Some(blocks) = &decided.blocks { small { (touched(blocks)) } }
                                 @if let Some(note) = &decided.note { small { (note) } }
                             }
                             td data-name="When" { (time(decided.at)) }
-                            td data-name="Entry" { span title=(format!("receipt {}", decided.receipt)) { (decided.entry) } }
+                            td.whole data-name="Entry" { span title=(format!("receipt {}", decided.receipt)) { (decided.entry) } }
                         }
                     }
                 }

@@ -75,7 +75,7 @@ pub(super) async fn new(Visitor(caller): Visitor) -> Page {
             label for="name" { "Name" }
             input #name name="name" required maxlength="64" pattern="[A-Za-z0-9][A-Za-z0-9._@\\-]*" autocomplete="off";
             label for="privacy_unit" { "Protects one" }
-            input #privacy_unit name="privacy_unit" value="person" required maxlength="64";
+            input #privacy_unit name="privacy_unit" value="record" required maxlength="64";
             label for="neighbors" { "Neighbors" }
             select #neighbors name="neighbors" {
                 option value="add-remove" { "one more or less (add-remove)" }
