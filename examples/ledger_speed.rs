@@ -11,14 +11,15 @@ use paygo::ledger::words::{NewDataset, NewToken, Spend, Verdict};
 use paygo::ledger::{Ledger, Name, RequestId};
 use paygo::server::{Door, Service, app, listen};
 use paygo_testkit::postgres::Server;
-use std::io::Write;
+use sqlx::{AnyConnection, Connection};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 /// Requests that wait at once.
 const CLIENTS: u64 = 1024;
@@ -48,20 +49,24 @@ async fn open(location: &Location) -> anyhow::Result<Ledger> {
 }
 
 fn me() -> anyhow::Result<Requester> {
-    Ok(Requester { name: Name::new("alice")?, explicit_curves: false })
+    Ok(Requester::new(Name::new("alice")?))
 }
 
-fn request(id: u64) -> anyhow::Result<Spend> {
-    let mechanism: Mechanism = serde_json::from_str(r#"{"gaussian": {"noise_multiplier": 10000}}"#)?;
-    Ok(Spend { id: RequestId::new(format!("{id:016x}"))?, mechanism, blocks: None, note: None })
+fn mechanism() -> anyhow::Result<Mechanism> {
+    Ok(serde_json::from_str(r#"{"gaussian": {"noise_multiplier": 10000}}"#)?)
+}
+
+fn request(id: u64, mechanism: &Mechanism) -> anyhow::Result<Spend> {
+    Ok(Spend { id: RequestId::new(format!("{id:016x}"))?, mechanism: mechanism.clone(), blocks: None, note: None })
 }
 
 /// Decisions a second, asked one after another: each waits for its own commit.
 async fn one_by_one(ledger: &Ledger, next: &Arc<AtomicU64>, time: Duration) -> anyhow::Result<f64> {
-    let (who, dataset) = (me()?, Name::new("sales")?);
+    let (who, dataset, mechanism) = (me()?, Name::new("sales")?, mechanism()?);
     let (start, mut done) = (Instant::now(), 0.0);
     while start.elapsed() < time {
-        let answer = ledger.spend(&who, &dataset, request(next.fetch_add(1, Ordering::Relaxed))?).await?;
+        let request = request(next.fetch_add(1, Ordering::Relaxed), &mechanism)?;
+        let answer = ledger.spend(&who, &dataset, request).await?;
         anyhow::ensure!(answer.decision == Verdict::Admit, "refused");
         done += 1.0;
     }
@@ -75,10 +80,11 @@ async fn together(ledger: &Ledger, next: &Arc<AtomicU64>, time: Duration) -> any
         .map(|_| {
             let (ledger, next) = (ledger.clone(), Arc::clone(next));
             tokio::spawn(async move {
-                let (who, dataset) = (me()?, Name::new("sales")?);
+                let (who, dataset, mechanism) = (me()?, Name::new("sales")?, mechanism()?);
                 let mut done = 0.0;
                 while start.elapsed() < time {
-                    let answer = ledger.spend(&who, &dataset, request(next.fetch_add(1, Ordering::Relaxed))?).await?;
+                    let request = request(next.fetch_add(1, Ordering::Relaxed), &mechanism)?;
+                    let answer = ledger.spend(&who, &dataset, request).await?;
                     anyhow::ensure!(answer.decision == Verdict::Admit, "refused");
                     done += 1.0;
                 }
@@ -97,27 +103,61 @@ const TURNS: u32 = 3;
 
 async fn file() -> anyhow::Result<()> {
     let folder = tempfile::tempdir_in(".")?;
-    say(&format!("one fsync: {:.2} ms", 1e3 * fsync(folder.path())?));
     let ledger = open(&Location::File(folder.path().join("speed.ledger"))).await?;
     let next = Arc::new(AtomicU64::new(0));
+    let mut plain = Plain::open(&folder.path().join("plain.db")).await?;
     for _ in 0..TURNS {
+        let once = fsync(folder.path())?;
+        let loops = plain.turn(Duration::from_secs(2)).await?;
         let one = one_by_one(&ledger, &next, Duration::from_secs(2)).await?;
         let many = together(&ledger, &next, Duration::from_secs(4)).await?;
-        say(&format!("SQLite: {one:.0}/s one by one, {many:.0}/s with {CLIENTS} waiting: {:.0} times", many / one));
+        say(&format!(
+            "SQLite: plain {loops:.0}/s, {one:.0}/s one by one, {many:.0}/s with {CLIENTS} waiting: {:.0} and {:.0} times; one fsync {:.2} ms",
+            many / loops,
+            many / one,
+            1e3 * once
+        ));
     }
     ledger.close().await;
     Ok(())
+}
+
+/// A budget without paygo: for each request a transaction of its own, with the statements that pgbench runs below.
+struct Plain(AnyConnection);
+
+impl Plain {
+    async fn open(path: &Path) -> anyhow::Result<Self> {
+        sqlx::any::install_default_drivers();
+        let mut connection = AnyConnection::connect(&format!("sqlite://{}?mode=rwc", path.display())).await?;
+        let setup = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+                     CREATE TABLE budget (id INTEGER PRIMARY KEY, spent BIGINT NOT NULL); INSERT INTO budget VALUES (1, 0); \
+                     CREATE TABLE log (seq INTEGER PRIMARY KEY, line TEXT NOT NULL)";
+        sqlx::raw_sql(setup).execute(&mut connection).await?;
+        Ok(Self(connection))
+    }
+
+    /// Decisions a second.
+    async fn turn(&mut self, time: Duration) -> anyhow::Result<f64> {
+        let (start, mut done) = (Instant::now(), 0.0);
+        while start.elapsed() < time {
+            for statement in TRANSACTION.lines() {
+                sqlx::query(statement).execute(&mut self.0).await?;
+            }
+            done += 1.0;
+        }
+        Ok(done / start.elapsed().as_secs_f64())
+    }
 }
 
 /// Seconds of one small durable write.
 fn fsync(folder: &Path) -> anyhow::Result<f64> {
     let mut file = std::fs::File::create(folder.join("fsync"))?;
     let start = Instant::now();
-    for _ in 0..50 {
+    for _ in 0..500 {
         file.write_all(&[0; 4096])?;
         file.sync_data()?;
     }
-    Ok(start.elapsed().as_secs_f64() / 50.0)
+    Ok(start.elapsed().as_secs_f64() / 500.0)
 }
 
 /// What pgbench runs: a conditional update and an entry, durable, as the ledger's own decisions are.
@@ -160,7 +200,7 @@ async fn postgres() -> anyhow::Result<()> {
 }
 
 /// Connections at once.
-const CONNECTIONS: u64 = 256;
+const CONNECTIONS: u32 = 256;
 /// Decisions a second that are asked for.
 const RATE: u32 = 10_000;
 
@@ -186,20 +226,22 @@ async fn serve(name: &str, location: &Location, folder: &Path) -> anyhow::Result
     for _ in 0..TURNS {
         let once = fsync(folder)?;
         // As fast as it goes, and at a rate that leaves room: then how long one waits is not how long the queue is.
-        for pace in [None, Some(Duration::from_secs(CONNECTIONS) / RATE)] {
+        for pace in [None, Some(Duration::from_secs(u64::from(CONNECTIONS)) / RATE)] {
             // Everybody is connected before anybody asks.
-            let mut streams = Vec::new();
-            for _ in 0..CONNECTIONS {
-                streams.push(TcpStream::connect(address).await?);
-            }
-            let (start, time) = (Instant::now(), Duration::from_secs(5));
-            let client =
-                |(number, stream)| client(stream, token.clone(), Arc::clone(&next), Pace { number, pace, start, time });
-            let clients: Vec<_> = (0..).zip(streams).map(|each| tokio::spawn(client(each))).collect();
-            let mut took = Vec::new();
-            for client in clients {
-                took.extend(client.await??);
-            }
+            let connect = move || (0..CONNECTIONS).map(|_| TcpStream::connect(address)).collect::<Result<Vec<_>, _>>();
+            let streams = tokio::task::spawn_blocking(connect).await??;
+            let start = Instant::now() + Duration::from_millis(100);
+            let client = |(number, stream): (u32, TcpStream)| {
+                let (token, next) = (token.clone(), Arc::clone(&next));
+                let pace = Pace { number, pace, start, time: Duration::from_secs(5) };
+                std::thread::Builder::new().stack_size(1 << 17).spawn(move || client(stream, &token, &next, &pace))
+            };
+            let clients: Vec<_> = (0..).zip(streams).map(client).collect::<Result<_, _>>()?;
+            let join = move || {
+                clients.into_iter().map(|client| client.join().unwrap_or_else(|_| anyhow::bail!("a client failed")))
+            };
+            let took: Vec<Vec<f64>> = tokio::task::spawn_blocking(|| join().collect::<anyhow::Result<_>>()).await??;
+            let mut took: Vec<f64> = took.into_iter().flatten().collect();
             let rate = took.iter().map(|_| 1.0).sum::<f64>() / start.elapsed().as_secs_f64();
             took.sort_by(f64::total_cmp);
             let [median, p99] = [2, 100].map(|part| took[took.len() - 1 - took.len() / part]);
@@ -222,30 +264,22 @@ async fn serve(name: &str, location: &Location, folder: &Path) -> anyhow::Result
 
 /// When a client asks: as soon as it can, or at its own moments.
 struct Pace {
-    number: u64,
+    number: u32,
     pace: Option<Duration>,
     start: Instant,
     time: Duration,
 }
 
-/// How long each answer took, in seconds, from the moment it was due. As little HTTP as there is, so that the client takes little of the
-/// machine.
-async fn client(mut stream: TcpStream, token: String, next: Arc<AtomicU64>, pace: Pace) -> anyhow::Result<Vec<f64>> {
+/// How long each answer took, in seconds, from the moment it was due. As little HTTP as there is, in a thread of its own, so that the
+/// clients take little of the machine and wait for nothing but the service.
+fn client(mut stream: TcpStream, token: &str, next: &AtomicU64, pace: &Pace) -> anyhow::Result<Vec<f64>> {
     stream.set_nodelay(true)?;
     let (mut took, mut buffer) = (Vec::new(), vec![0; 1 << 14]);
-    let Pace { number, pace, start, time } = pace;
     // One client after another.
-    let (place, clients) = (u32::try_from(number)?, u32::try_from(CONNECTIONS)?);
-    let mut due = pace.map(|pace| start + pace * place / clients);
-    while start.elapsed() < time {
-        let begin = match (&mut due, pace) {
-            (Some(due), Some(pace)) => {
-                tokio::time::sleep_until((*due).into()).await;
-                let next = *due + pace;
-                std::mem::replace(due, next)
-            }
-            (None, _) | (_, None) => Instant::now(),
-        };
+    let mut due = pace.start + pace.pace.map_or(Duration::ZERO, |each| each * pace.number / CONNECTIONS);
+    while due < pace.start + pace.time {
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        let begin = if pace.pace.is_some() { due } else { Instant::now() };
         let id = next.fetch_add(1, Ordering::Relaxed);
         let body =
             format!("{{\"id\": \"{id:016x}\", \"mechanism\": {{\"gaussian\": {{\"noise_multiplier\": 10000}}}}}}");
@@ -253,10 +287,10 @@ async fn client(mut stream: TcpStream, token: String, next: Arc<AtomicU64>, pace
         let request = format!(
             "POST /v1/datasets/sales/spend HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\ncontent-length: {length}\r\n\r\n{body}"
         );
-        stream.write_all(request.as_bytes()).await?;
+        stream.write_all(request.as_bytes())?;
         let mut filled = 0;
         loop {
-            let read = stream.read(&mut buffer[filled..]).await?;
+            let read = stream.read(&mut buffer[filled..])?;
             anyhow::ensure!(read > 0, "the service hung up");
             filled += read;
             // The body is one JSON object, and its end the end of the answer.
@@ -267,6 +301,7 @@ async fn client(mut stream: TcpStream, token: String, next: Arc<AtomicU64>, pace
         took.push(begin.elapsed().as_secs_f64());
         let said = String::from_utf8_lossy(&buffer[..filled]);
         anyhow::ensure!(said.starts_with("HTTP/1.1 200") && said.contains("\"decision\":\"admit\""), "{said}");
+        due = pace.pace.map_or_else(Instant::now, |each| due + each);
     }
     Ok(took)
 }

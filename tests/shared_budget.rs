@@ -110,7 +110,9 @@ fn runs_share_a_budget() {
     let first = place.run(0, &[&train[..], &["first"]].concat());
     assert!(first.contains("done after") && first.contains("charged to: dataset digits of our.ledger"), "{first}");
     assert_eq!((place.rounds(), steps(place.0.path(), "first")), (300, 300), "what was drawn, and no more");
+    assert!(!first.contains("end early"), "{first}");
     let second = place.run(0, &[&train[..], &["second"]].concat());
+    assert!(second.contains("; 300 are asked for, so it will end early"), "{second}");
     assert!(second.contains("dataset digits of our.ledger refuses another round"), "{second}");
     let drawn = steps(place.0.path(), "second");
     assert!(drawn > 20 && drawn < 300, "{drawn}");
@@ -312,4 +314,36 @@ fn questions_share_a_budget() {
     query(0, &["--budget", "rho=0.4", "--mode", "worst-case", "--accounts", "w.accounts", "--noise-std", "10"]);
     assert!((0.81..0.810_001).contains(&spent()), "{}", spent());
     assert!(place.run(0, &["ledger", "--ledger", "our.ledger", "verify"]).contains("sound"));
+}
+
+/// One block has nothing left: what was held of the others is given back, and can be asked for again.
+#[test]
+fn questions_about_blocks() {
+    let place = Place::new();
+    place.write("sales.csv", "customer,amount\n1,2\n2,3\n");
+    let ledger = ["ledger", "--ledger", "our.ledger"];
+    let create = ["create", "sales", "--kind", "zcdp", "--rho", "1", "--privacy-unit", "customer", "--blocks", "a,b,c"];
+    place.run(0, &[&ledger[..], &create].concat());
+    let full = ["spend", "sales", "all of b", r#"{"zcdp": {"rho": 1}}"#, "--blocks", "b"];
+    place.run(0, &[&ledger[..], &full].concat());
+    let query = |code: i32, blocks: &str| {
+        let ask = ["query", "sales.csv", "--person", "customer", "--budget", "rho=0.4", "--accounts", "a.accounts"];
+        let more = ["--noise-std", "10", "--ledger", "our.ledger", "--dataset", "sales", "--count", "--blocks", blocks];
+        place.run(code, &[&ask[..], &more].concat())
+    };
+    let spent = || {
+        let accounts = place.ledger(&["show", "sales"])["accounts"].clone();
+        let each = accounts.as_array().expect("a list").iter().map(|account| account["spent"]["rho"].as_f64());
+        each.map(|rho| (10.0 * rho.expect("a number")).round()).collect::<Vec<_>>()
+    };
+    assert!(query(1, "a,b,c").contains("block b: the total would pass the budget"));
+    assert_eq!(spent(), [0.0, 10.0, 0.0], "nothing is held");
+    assert!(query(1, "a,b").contains("block b: the total would pass the budget"), "again");
+    query(0, "a,c");
+    assert_eq!(spent(), [4.0, 10.0, 4.0]);
+    query(0, "a,c");
+    assert_eq!(spent(), [4.0, 10.0, 4.0], "charged once");
+    query(1, "all");
+    assert_eq!(spent(), [4.0, 10.0, 4.0], "what was charged stays");
+    assert!(place.run(0, &[&ledger[..], &["verify"]].concat()).contains("sound"));
 }

@@ -145,7 +145,7 @@ async fn first_token(ledger: &Ledger) -> anyhow::Result<()> {
         return Ok(());
     }
     let admin = Name::new("admin")?;
-    let requester = Requester { name: admin.clone(), explicit_curves: false };
+    let requester = Requester::new(admin.clone());
     let new =
         NewToken { holder: admin, role: Role::Admin, datasets: None, explicit_curves: false, expires_in_days: None };
     let granted = ledger.grant(&requester, new).await?;

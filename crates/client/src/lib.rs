@@ -39,7 +39,8 @@ const ANSWER: Duration = Duration::from_secs(90);
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The service says what is wrong. Nothing was charged.
+    /// The service says what is wrong. Nothing was charged; with 401 or 403 nothing now, and what an earlier try of the same id did is not
+    /// told.
     #[error("{message}")]
     Problem {
         /// The status of HTTP.

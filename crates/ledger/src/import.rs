@@ -68,9 +68,8 @@ impl<S: Store> Import<S> {
                 return Err(Broken { seq, what: "passes a budget".to_owned() }.into());
             }
         }
-        let head = Head { seq: self.state.seq(), digest: self.state.digest() };
         if !lines.is_empty() {
-            self.store.append(lines, head).await?;
+            self.store.append(&lines.join("\n"), self.state.seq()).await?;
         }
         Ok(())
     }
@@ -84,7 +83,7 @@ impl<S: Store> Import<S> {
             self.store.rollback().await?;
             return Err(ImportError::Empty);
         }
-        self.store.commit().await?;
+        self.store.commit(Head { seq: self.state.seq(), digest: self.state.digest() }).await?;
         self.store.close().await;
         Ok(self.state.seq())
     }

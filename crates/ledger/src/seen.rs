@@ -18,7 +18,7 @@ pub(crate) enum Kind {
 }
 
 /// A request, as far as ids go.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint(u64);
 
 impl Fingerprint {
@@ -38,11 +38,6 @@ impl Fingerprint {
         half.copy_from_slice(&bytes[..8]);
         // Zero stands for entries that answer nothing.
         Self(u64::from_le_bytes(half).max(1))
-    }
-
-    /// As it is stored.
-    pub(crate) const fn value(&self) -> u64 {
-        self.0
     }
 
     /// Of an entry.
@@ -87,6 +82,16 @@ impl Seen {
         }
     }
 
+    /// Forgets the entries after one.
+    pub(crate) fn forget_after(&mut self, seq: u64) {
+        while self.len() > seq {
+            let (last, value) = (self.fingerprints.len() - 1, self.fingerprints.pop());
+            if let Ok(found) = self.table.find_entry(value.unwrap_or(0), |&i| i as usize == last) {
+                found.remove();
+            }
+        }
+    }
+
     /// The entries with a fingerprint: nearly always none, or the one.
     pub(crate) fn find(&self, fingerprint: &Fingerprint) -> Vec<u64> {
         let alike = |&&i: &&u32| self.fingerprints[i as usize] == fingerprint.0;
@@ -111,5 +116,32 @@ impl Seen {
             self.push((value != 0).then_some(&Fingerprint(value)));
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_forgotten_is_not_found_and_the_rest_is() {
+        let name = |text: &str| Name::new(text).expect("a name");
+        let of = |id: u32| {
+            let id = RequestId::new(id.to_string()).expect("an id");
+            Fingerprint::new(Kind::Request, &name("sales"), &name("alice"), &id)
+        };
+        let mut seen = Seen::default();
+        for i in 0..1000 {
+            // Entries that answer nothing, and one that is answered twice.
+            seen.push((i % 3 != 0).then(|| of(if i == 998 { 1 } else { i })).as_ref());
+        }
+        let before = seen.bytes_after(0);
+        assert_eq!(seen.find(&of(1)), [2, 999]);
+        seen.forget_after(500);
+        assert_eq!((seen.len(), seen.find(&of(1)), seen.find(&of(499))), (500, vec![2], vec![500]));
+        assert!((500..1000).all(|i| seen.find(&of(i)).is_empty()));
+        assert_eq!(seen.bytes_after(0), before[..4000]);
+        seen.push(Some(&of(7000)));
+        assert_eq!(seen.find(&of(7000)), [501]);
     }
 }

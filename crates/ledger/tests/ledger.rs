@@ -7,9 +7,11 @@ use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{Budget, Filter, Mixture};
 use paygo_accounting::mechanism::Mechanism;
 use paygo_accounting::params::Neighbors;
+use paygo_ledger::state::Mistake;
 use paygo_ledger::words::{Cancel, Commit, NewBlocks, Question, Verdict};
-use paygo_ledger::{LedgerError, RequestId};
+use paygo_ledger::{Ledger, LedgerError, RequestId};
 use serde_json::json;
+use std::sync::Arc;
 
 const HOUR: u64 = 3_600_000;
 
@@ -415,5 +417,43 @@ fn what_if_charges_nothing_and_an_odometer_reads() {
             assert!(over.decision == Verdict::Refuse && over.largest_count == 0 && over.reason.is_some());
         }
         ledger.close().await;
+    });
+}
+
+/// Every request is decided and written at one time: a clock that moves whenever it is read, around the moment at which a reservation
+/// expires.
+#[test]
+fn the_moment_at_which_a_reservation_expires() {
+    on_every_store(|place| async move {
+        let clock = FakeClock::new(1_000_000);
+        let reads = clock.clone();
+        let ledger = Ledger::over(place.store().await, Arc::new(move || reads.step())).await.expect("a ledger");
+        let asker = Asker::new(&ledger, "alice", "sales");
+        asker.create(json!({"kind": "zcdp", "rho": "1"})).await;
+        let (mut done, mut late) = (0, 0);
+        for before in 0..12 {
+            for (cancels, used) in [(false, None), (false, Some(2)), (true, None), (true, Some(1))] {
+                let name = format!("{cancels}-{used:?}-{before}");
+                let three = repeat(3, &json!({"zcdp": {"rho": "0.001"}}));
+                let words = json!({"id": name, "mechanism": three, "expires_in_seconds": 1});
+                let expires = asker.reserve(words).await.expect("an answer").expires.expect("a time");
+                let commit = |used| ledger.commit(&asker.who, &asker.dataset, Commit { id: id(&name), used });
+                if cancels && used.is_some() {
+                    commit(used).await.expect("done");
+                }
+                clock.set(expires - before);
+                let cancel = Cancel { id: id(&name), nothing_drawn: true };
+                let outcome =
+                    if cancels { ledger.cancel(&asker.who, &asker.dataset, cancel).await } else { commit(used).await };
+                match outcome {
+                    Ok(_) => done += 1,
+                    Err(LedgerError::Mistake(Mistake::ReservationClosed { .. })) => late += 1,
+                    Err(other) => panic!("{name}: {other}"),
+                }
+            }
+        }
+        assert!(done > 20 && late > 1, "{done} in time, {late} late");
+        ledger.close().await;
+        place.verify().await.expect("a sound log");
     });
 }

@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{Asker, Place, on_every_store, read, spend};
+use common::{Asker, Place, complaint, on_every_store, read, repeat, spend};
 use paygo_ledger::Ledger;
-use paygo_ledger::words::{Spend, Verdict};
+use paygo_ledger::ledger::Requester;
+use paygo_ledger::words::{Cancel, Commit, NewToken, Spend, Verdict};
 use serde_json::{Value, json};
 
 const CLIENTS: u32 = 64;
@@ -219,6 +220,50 @@ fn a_long_log_opens_from_its_snapshot() {
             assert!(asker.spend(id, common::gaussian(1000.0)).await.repeated, "{id} was forgotten");
         }
         again.close().await;
+        place.verify().await.expect("a sound log");
+    });
+}
+
+/// What another replica wrote counts at once, also where nobody has looked since: a token that was revoked, how much of a reservation
+/// was used, and every unit that was spent.
+#[test]
+fn what_another_replica_did_counts_at_once() {
+    on_every_store(|place| async move {
+        let [one, other] = [place.open().await, place.open().await];
+        let asker = Asker::new(&one, "alice", "sales");
+        asker.create(json!({"kind": "pure", "epsilon": "1"})).await;
+        let words = json!({"holder": "alice", "role": "spender"});
+        let granted = one.grant(&asker.who, read::<NewToken>(words)).await.expect("a token");
+        other.refresh().await.expect("a refresh");
+        // In turn: whoever was not last has decided on what is no longer so, and decides again.
+        let mut admitted = 0;
+        for i in 0..60 {
+            let elsewhere = Asker::new(if i % 2 == 0 { &one } else { &other }, "alice", "sales");
+            admitted += u32::from(elsewhere.admits(&format!("turn-{i}"), pure("0.02")).await);
+        }
+        assert_eq!(admitted, 50, "0.02 fits 50 times into 1");
+        // A token.
+        let by_token = Requester { token: Some(granted.hash), ..asker.who.clone() };
+        let known = other.spend(&by_token, &asker.dataset, spend("turn-1", pure("0.02"))).await.expect("an answer");
+        assert!(known.repeated);
+        one.revoke(&asker.who, granted.hash).await.expect("done");
+        for id in ["turn-1", "new"] {
+            let said = complaint(other.spend(&by_token, &asker.dataset, spend(id, pure("0.02"))).await);
+            assert!(said.contains("revoked"), "{said}");
+        }
+        // A reservation.
+        let asker = Asker::new(&one, "alice", "held");
+        asker.create(json!({"kind": "pure", "epsilon": "1"})).await;
+        asker.reserve(json!({"id": "r", "mechanism": repeat(10, &pure("0.1"))})).await.expect("an answer");
+        other.refresh().await.expect("a refresh");
+        let used = Commit { id: read(json!("r")), used: Some(3) };
+        one.commit(&asker.who, &asker.dataset, used).await.expect("done");
+        let cancel = Cancel { id: read(json!("r")), nothing_drawn: true };
+        other.cancel(&asker.who, &asker.dataset, cancel).await.expect("done");
+        let held = Asker::new(&other, "alice", "held");
+        assert!(held.sums("dataset").contains("Amount(300000000000000000)"), "{}", held.sums("dataset"));
+        one.close().await;
+        other.close().await;
         place.verify().await.expect("a sound log");
     });
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Asker, Place, gaussian, name, read};
+use common::{Asker, Place, gaussian, name, read, spend};
 use paygo_ledger::LedgerError;
 use paygo_ledger::entry::{Digest, Entry};
 use paygo_ledger::store::{Store, StoreError};
@@ -124,6 +124,26 @@ fn whatever_is_changed_is_found() {
             assert!(found.to_string().contains(said), "{statement}: {found}");
         });
     }
+}
+
+/// A log that is made shorter under a ledger that is open: nothing is decided any more, and everybody hears why.
+#[test]
+fn a_log_that_is_broken_while_it_is_open() {
+    block_on(async {
+        let place = Place::file();
+        a_log(&place).await;
+        let ledger = place.open().await;
+        let before = ledger.read(|state| (state.seq(), state.digest()));
+        execute(&place, "UPDATE paygo_head SET seq = 2").await;
+        for id in ["a", "b", "c"] {
+            let asker = Asker::new(&ledger, "alice", "sales");
+            let found = asker.try_spend(spend(id, gaussian(30.0))).await.expect_err("nothing is decided");
+            assert!(matches!(&found, LedgerError::Broken(_)) && found.to_string().contains("shorter"), "{found}");
+        }
+        assert!(!ledger.is_open());
+        assert_eq!(ledger.read(|state| (state.seq(), state.digest())), before);
+        ledger.close().await;
+    });
 }
 
 /// A change of an event: whether it was made.

@@ -90,7 +90,8 @@ impl FromRequestParts<Arc<Service>> for Caller {
 
 impl Caller {
     fn requester(&self) -> Requester {
-        Requester { name: self.token.holder.clone(), explicit_curves: self.token.explicit_curves }
+        let Token { holder, explicit_curves, hash, .. } = &self.token;
+        Requester { name: holder.clone(), explicit_curves: *explicit_curves, token: Some(*hash) }
     }
 
     fn needs(&self, allowed: bool, what: &'static str) -> Result<Requester, Problem> {

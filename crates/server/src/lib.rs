@@ -27,10 +27,12 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use paygo_ledger::Ledger;
+use paygo_ledger::entry::Digest;
 use problem::Problem;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::{RequestBodyTimeoutLayer, TimeoutLayer};
@@ -40,6 +42,8 @@ use utoipa_swagger_ui::SwaggerUi;
 const ANSWER: Duration = Duration::from_secs(60);
 /// How long a part of a body may take to arrive.
 const BODY: Duration = Duration::from_secs(10);
+/// Pages of one token that are kept up to date at once.
+const MOST_STREAMS: usize = 32;
 /// How often what others wrote is taken in: tokens that were revoked elsewhere are refused here that much later.
 const REFRESH: Duration = Duration::from_millis(250);
 
@@ -47,6 +51,8 @@ const REFRESH: Duration = Duration::from_millis(250);
 pub struct Service {
     ledger: Ledger,
     limiter: limits::Limiter,
+    /// Pages that are kept up to date, by token.
+    streams: limits::Tickets<Digest>,
     metrics: metrics::Metrics,
     /// Whether browsers may send the cookie over TLS only.
     secure: bool,
@@ -59,7 +65,8 @@ impl Service {
     #[must_use]
     pub fn new(ledger: Ledger, rate: u32, secure: bool) -> Arc<Self> {
         let (limiter, metrics) = (limits::Limiter::new(rate), metrics::Metrics::new());
-        Arc::new(Self { ledger, limiter, metrics, secure, ending: watch::Sender::new(false) })
+        let streams = limits::Tickets::new(MOST_STREAMS);
+        Arc::new(Self { ledger, limiter, streams, metrics, secure, ending: watch::Sender::new(false) })
     }
 
     /// Ends what would go on for ever: pages that are kept up to date.
@@ -91,6 +98,17 @@ pub fn app(service: Arc<Service>) -> Router {
     let strict = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
                   base-uri 'none'; frame-ancestors 'none'";
     let header = |name, value| SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value));
+    // As one layer: each that is added alone is looked up and copied alone, for each request.
+    let around = ServiceBuilder::new()
+        .layer(header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .layer(header(header::CONTENT_SECURITY_POLICY, strict))
+        .layer(header(header::X_FRAME_OPTIONS, "DENY"))
+        .layer(header(header::REFERRER_POLICY, "no-referrer"))
+        .layer(header(header::CACHE_CONTROL, "no-store"))
+        .layer(RequestBodyTimeoutLayer::new(BODY))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(DefaultBodyLimit::max(api::LONGEST_BODY));
     Router::new()
         .merge(api)
         .merge(pages::router())
@@ -102,15 +120,7 @@ pub fn app(service: Arc<Service>) -> Router {
         .layer(middleware::from_fn_with_state(Arc::clone(&service), metrics::measure))
         .with_state(service)
         .merge(Router::from(swagger).layer(header(header::CONTENT_SECURITY_POLICY, loose)))
-        .layer(DefaultBodyLimit::max(api::LONGEST_BODY))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER))
-        .layer(RequestBodyTimeoutLayer::new(BODY))
-        .layer(header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .layer(header(header::CONTENT_SECURITY_POLICY, strict))
-        .layer(header(header::X_FRAME_OPTIONS, "DENY"))
-        .layer(header(header::REFERRER_POLICY, "no-referrer"))
-        .layer(header(header::CACHE_CONTROL, "no-store"))
+        .layer(around)
 }
 
 /// Whether the writer answers and the store can be read.

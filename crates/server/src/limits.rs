@@ -1,9 +1,10 @@
-//! How often somebody may ask: a bucket for each that fills up again over time.
+//! How often somebody may ask: a bucket for each that fills up again over time. And how much somebody may hold at once.
 
 use paygo_ledger::entry::Digest;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Buckets that are remembered; past that all are forgotten, and everybody begins with a full one.
@@ -53,10 +54,43 @@ impl Limiter {
     }
 }
 
+/// Tickets of which each may hold so many at once.
+pub(crate) struct Tickets<K> {
+    most: usize,
+    held: Mutex<HashMap<K, Ticket>>,
+}
+
+/// Given back when it is dropped.
+pub(crate) type Ticket = Arc<()>;
+
+impl<K: Eq + Hash> Tickets<K> {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, held: Mutex::default() }
+    }
+
+    /// One more, unless there are as many as may be.
+    pub(crate) fn take(&self, whose: K) -> Option<Ticket> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|_, ticket| Arc::strong_count(ticket) > 1);
+        let ticket = held.entry(whose).or_default();
+        (Arc::strong_count(ticket) <= self.most).then(|| Arc::clone(ticket))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn tickets_are_given_back() {
+        let tickets = Tickets::new(2);
+        let held = [tickets.take("ann"), tickets.take("ann")];
+        assert!(held.iter().all(Option::is_some) && tickets.take("ann").is_none());
+        assert!(tickets.take("bob").is_some(), "another's");
+        drop(held);
+        assert!(tickets.take("ann").is_some());
+    }
 
     #[test]
     fn a_bucket_fills_up_again() {

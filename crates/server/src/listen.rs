@@ -3,6 +3,7 @@
 //! HTTP/1.1 only, by hyper itself: `axum::serve` has neither TLS nor a limit on how long a request may take to arrive.
 
 use crate::access::Peer;
+use crate::limits::Tickets;
 use axum::Router;
 use axum::extract::Request;
 use hyper::body::Incoming;
@@ -24,6 +25,8 @@ use tower::Service as _;
 
 /// Connections at once; more wait to be taken.
 const MOST_CONNECTIONS: usize = 4096;
+/// Connections at once from one address; more are closed. A proxy is one address.
+const MOST_OF_ONE: usize = 1024;
 /// How long what was begun may take to end.
 const FAREWELL: Duration = Duration::from_secs(30);
 /// The longest head of a request.
@@ -74,6 +77,7 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError
 /// Takes connections until `end`, then answers what was begun.
 pub async fn listen(listener: TcpListener, app: Router, door: Door, end: impl Future<Output = ()>) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let tickets = Tickets::new(MOST_OF_ONE);
     let graceful = GracefulShutdown::new();
     let (tls, patience) = (door.tls.map(TlsAcceptor::from), door.patience);
     tokio::pin!(end);
@@ -94,10 +98,14 @@ pub async fn listen(listener: TcpListener, app: Router, door: Door, end: impl Fu
             },
             () = &mut end => break,
         };
+        let Some(ticket) = tickets.take(peer.ip()) else {
+            tracing::debug!(%peer, "too many connections from one address");
+            continue;
+        };
         stream.set_nodelay(true).ok();
         let (app, tls, watcher) = (app.clone(), tls.clone(), graceful.watcher());
         tokio::spawn(async move {
-            let _place = place;
+            let _held = (place, ticket);
             match tls {
                 None => converse(stream, peer, app, watcher, patience).await,
                 Some(tls) => match tokio::time::timeout(patience, tls.accept(stream)).await {

@@ -50,6 +50,7 @@ pub(crate) enum Problem {
 impl From<LedgerError> for Problem {
     fn from(error: LedgerError) -> Self {
         match error {
+            LedgerError::Mistake(Mistake::TokenGone) => Self::Unauthenticated,
             LedgerError::Mistake(mistake) => Self::Mistake(mistake),
             LedgerError::Unavailable(detail) => {
                 tracing::error!(%detail, "the store failed");
@@ -115,9 +116,12 @@ impl Problem {
 const fn mistake_status(mistake: &Mistake) -> StatusCode {
     match mistake {
         Mistake::UnknownDataset(_) | Mistake::UnknownReservation(_) | Mistake::UnknownToken => StatusCode::NOT_FOUND,
-        Mistake::DatasetExists(_) | Mistake::Closed(_) | Mistake::IdUsed(_) | Mistake::ReservationClosed { .. } => {
-            StatusCode::CONFLICT
-        }
+        Mistake::DatasetExists(_)
+        | Mistake::Closed(_)
+        | Mistake::IdUsed(_)
+        | Mistake::ReservationClosed { .. }
+        | Mistake::UsedMeanwhile(_) => StatusCode::CONFLICT,
+        Mistake::TokenGone => StatusCode::UNAUTHORIZED,
         Mistake::ExplicitCurve => StatusCode::FORBIDDEN,
         Mistake::UnknownBlock { .. }
         | Mistake::BlocksNeeded(_)

@@ -233,7 +233,7 @@ async fn requests_made_up_from_the_description() {
     let folder = tempfile::tempdir().expect("a folder");
     let location = Location::File(folder.path().join("a.ledger"));
     let ledger = Ledger::open(&location).await.expect("a ledger");
-    let root = Requester { name: "root".parse().expect("a name"), explicit_curves: true };
+    let root = Requester { explicit_curves: true, ..Requester::new("root".parse().expect("a name")) };
     let new = NewToken {
         holder: root.name.clone(),
         role: Role::Admin,

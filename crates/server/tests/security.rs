@@ -161,6 +161,54 @@ fn a_page_of_somebody_else_cannot_spend() {
     assert!(status == 401 && !page.contains("<script>"), "{page}");
     let (_, headers, _) = served.ask_fully("POST", "/logout", &[], b"");
     assert!(headers["set-cookie"].to_str().expect("text").contains("Max-Age=0"));
+    // Nobody is logged in or out by another site's page, and behind a proxy with TLS the cookie goes over TLS only.
+    let host = served.url("").trim_start_matches("http://").to_owned();
+    let (ours, theirs) = (format!("http://{host}"), "http://elsewhere.example".to_owned());
+    let form = format!("token={admin}");
+    for path in ["/login", "/logout"] {
+        for (header, value, works) in [
+            ("sec-fetch-site", "same-origin", true),
+            ("sec-fetch-site", "same-site", false),
+            ("sec-fetch-site", "cross-site", false),
+            ("origin", ours.as_str(), true),
+            ("origin", theirs.as_str(), false),
+            ("origin", "null", false),
+            ("x-forwarded-proto", "https", true),
+        ] {
+            let headers =
+                [("content-type", "application/x-www-form-urlencoded"), ("host", host.as_str()), (header, value)];
+            let (status, headers, _) = served.ask_fully("POST", path, &headers, form.as_bytes());
+            assert_eq!(status, if works { 303 } else { 403 }, "{path} {header} {value}");
+            let cookie = headers.get("set-cookie").map(|cookie| cookie.to_str().expect("text"));
+            assert_eq!(cookie.is_some(), works, "{path} {header} {value}");
+            assert_eq!(cookie.is_some_and(|cookie| cookie.contains("; Secure")), value == "https", "{cookie:?}");
+        }
+    }
+}
+
+/// One token keeps only so many pages up to date at once; others theirs.
+#[test]
+fn streams_are_counted() {
+    let served = Served::new();
+    let [ann, bob] = ["ann", "bob"].map(|holder| served.token(holder, Role::Spender, None));
+    let open = |token: &str| {
+        let mut stream =
+            std::net::TcpStream::connect(served.url("").trim_start_matches("http://")).expect("a connection");
+        let request = format!("GET /events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
+        std::io::Write::write_all(&mut stream, request.as_bytes()).expect("a request");
+        let mut head = [0; 12];
+        std::io::Read::read_exact(&mut stream, &mut head).expect("an answer");
+        (stream, String::from_utf8_lossy(&head).into_owned())
+    };
+    let held: Vec<_> = (0..32).map(|_| open(&ann)).collect();
+    assert!(held.iter().all(|(_, head)| head == "HTTP/1.1 200"), "{held:?}");
+    assert_eq!([open(&ann).1, open(&bob).1], ["HTTP/1.1 429", "HTTP/1.1 200"]);
+    drop(held);
+    let again = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        open(&ann).1 == "HTTP/1.1 200"
+    });
+    assert!(again, "what is closed is given back");
 }
 
 #[test]

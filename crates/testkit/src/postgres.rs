@@ -42,7 +42,8 @@ while true; do
   done
   echo "$folder"
   if read -r word; then
-    # Killed as by the machine: no goodbye, and everything begins again on the same folder.
+    # Killed as by the machine: no goodbye, and everything begins again on the same folder. Held first, so that it starts no others while they are killed.
+    kill -STOP $server || true
     pkill -KILL -P $server || true
     kill -KILL $server || true
     wait $server || true

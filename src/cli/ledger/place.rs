@@ -26,10 +26,28 @@ pub(crate) enum Where {
     Service(String),
 }
 
+impl Where {
+    /// The place, however it is reached: a file by its whole path, a database without a password.
+    fn itself(&self) -> Self {
+        match self {
+            Self::Store(Location::File(path)) => {
+                Self::Store(Location::File(std::path::absolute(path).unwrap_or_else(|_| path.clone())))
+            }
+            Self::Store(database @ Location::Postgres(_)) => Self::Store(database.without_password()),
+            Self::Service(address) => Self::Service(address.clone()),
+        }
+    }
+}
+
 impl FromStr for Where {
     type Err = anyhow::Error;
     fn from_str(text: &str) -> anyhow::Result<Self> {
         if text.starts_with("http://") || text.starts_with("https://") {
+            let host = text.split('/').nth(2).unwrap_or_default();
+            anyhow::ensure!(
+                !host.contains('@'),
+                "a service is asked with a token: leave the user and password out of its address"
+            );
             return Ok(Self::Service(text.to_owned()));
         }
         if text.parse::<std::net::SocketAddr>().is_ok() || text.starts_with("localhost:") {
@@ -87,7 +105,7 @@ impl WhoArguments {
             Name::new(user).ok()
         };
         let name = self.name.clone().or_else(user).unwrap_or_else(|| Name::new("somebody").expect("a name"));
-        Requester { name, explicit_curves: true }
+        Requester { explicit_curves: true, ..Requester::new(name) }
     }
 
     fn client(&self, address: &str) -> anyhow::Result<Client> {
@@ -141,12 +159,13 @@ pub(crate) struct Named {
 impl Named {
     /// Whether it is the same place, as far as both know.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        let path = |place: &Where| match place {
-            Where::Store(Location::File(path)) => std::path::absolute(path).ok(),
-            Where::Store(Location::Postgres(_)) | Where::Service(_) => None,
-        };
-        let same = self.ledger == other.ledger || path(&self.ledger).is_some_and(|at| Some(at) == path(&other.ledger));
-        same && (&self.dataset, &self.blocks) == (&other.dataset, &other.blocks)
+        self.ledger.itself() == other.ledger.itself()
+            && (&self.dataset, &self.blocks) == (&other.dataset, &other.blocks)
+    }
+
+    /// The same, reached as another says.
+    pub(crate) fn reached_by(self, other: Self) -> Self {
+        Self { ledger: other.ledger, ..self }
     }
 
     /// The dataset as it was opened is this one from now on.
@@ -183,15 +202,13 @@ impl Named {
         Ok(Place { open, dataset: view, blocks, at: place.to_string() })
     }
 
-    /// To be kept with a run: a file by its whole path.
+    /// To be kept with a run.
     pub(crate) fn json(&self) -> anyhow::Result<Value> {
-        let ledger = match &self.ledger {
+        let ledger = match self.ledger.itself() {
             Where::Store(Location::File(path)) => {
-                let path = std::path::absolute(path)?;
                 path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))?.to_owned()
             }
-            Where::Store(Location::Postgres(url)) => url.clone(),
-            Where::Service(address) => address.clone(),
+            Where::Store(Location::Postgres(url)) | Where::Service(url) => url,
         };
         Ok(json!({"ledger": ledger, "dataset": self.dataset, "blocks": self.blocks, "made": self.made}))
     }

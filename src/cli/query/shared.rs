@@ -6,8 +6,10 @@
 use crate::cli::ledger::{Place, random_word};
 use paygo_accounting::wire::{Mechanism, Neighbors, Number, Side};
 use paygo_analysis::{Accounts, Mode};
+use paygo_client::ClientError;
+use paygo_ledger::state::Mistake;
 use paygo_ledger::words::{Blocks, Cancel, Commit, Meters, Reserve, Verdict};
-use paygo_ledger::{Name, RequestId};
+use paygo_ledger::{LedgerError, Name, RequestId};
 use paygo_numeric::Amount;
 
 /// The ledger does not have as much left.
@@ -62,7 +64,7 @@ impl<'a> Hold<'a> {
         };
         let mut hold = Self { place: Some(place), ids: Vec::new() };
         for (id, blocks, rho) in targets {
-            if let Err(error) = hold.reserve(place, RequestId::new(id)?, blocks, rho) {
+            if let Err(error) = hold.reserve(place, &id, blocks, rho) {
                 hold.end(false)?;
                 return Err(error);
             }
@@ -70,15 +72,31 @@ impl<'a> Hold<'a> {
         Ok(hold)
     }
 
-    fn reserve(&mut self, place: &Place, id: RequestId, blocks: Option<Blocks>, rho: Amount) -> anyhow::Result<()> {
-        let reserve = Reserve {
-            id: id.clone(),
+    fn reserve(&mut self, place: &Place, id: &str, blocks: Option<Blocks>, rho: Amount) -> anyhow::Result<()> {
+        let mut reserve = Reserve {
+            id: RequestId::new(id)?,
             mechanism: Mechanism::Zcdp { rho: Number::Decimal(rho.to_string()) },
             blocks,
             note: Some("paygo query".to_owned().try_into()?),
             expires_in_seconds: None,
         };
-        let answer = place.open.reserve(&place.dataset.name, reserve)?;
+        // An attempt that was refused or given back is over, and says nothing about now: the next has another id. One that was admitted
+        // and stays is heard again, and nothing is charged again.
+        let mut attempt = 1;
+        let answer = loop {
+            let answer = place.open.reserve(&place.dataset.name, reserve.clone());
+            let over = match &answer {
+                Ok(answer) => answer.decision == Verdict::Refuse && answer.repeated,
+                Err(error) => is_given_back(error),
+            };
+            if !over {
+                break answer?;
+            }
+            attempt += 1;
+            // Not in a name: another block has another id.
+            reserve.id = RequestId::new(format!("{id}:{attempt}"))?;
+        };
+        let id = reserve.id;
         match answer.decision {
             Verdict::Admit => {
                 if !answer.repeated {
@@ -117,4 +135,12 @@ impl<'a> Hold<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a reservation was asked for again that its holder has cancelled.
+fn is_given_back(error: &anyhow::Error) -> bool {
+    let here =
+        matches!(error.downcast_ref::<LedgerError>(), Some(LedgerError::Mistake(Mistake::ReservationClosed { .. })));
+    let there = matches!(error.downcast_ref::<ClientError>(), Some(ClientError::Problem { code, .. }) if code == "reservation_closed");
+    here || there
 }

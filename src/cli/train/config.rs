@@ -144,13 +144,18 @@ impl Config {
         })
     }
 
+    /// How many rounds are asked for, if that is known.
+    pub(super) fn rounds(&self, sampler: &Sampler) -> Option<u64> {
+        let by_epochs = self.stop.epochs.map(|epochs| epochs.saturating_mul(sampler.rounds_per_epoch()));
+        let by_steps = self.stop.steps.map(|steps| steps.div_ceil(sampler.steps_per_round()));
+        by_epochs.into_iter().chain(by_steps).min()
+    }
+
     /// What the budget covers, in words, where it is known in advance that it does not cover all that is asked for.
     pub(super) fn forecast(&self, sampler: &Sampler, network: &Network) -> anyhow::Result<Option<String>> {
         let Some(privacy) = self.privacy.as_ref().filter(|privacy| privacy.is_scheduled()) else { return Ok(None) };
         let each = sampler.steps_per_round();
-        let by_epochs = self.stop.epochs.map(|epochs| epochs.saturating_mul(sampler.rounds_per_epoch()));
-        let by_steps = self.stop.steps.map(|steps| steps.div_ceil(each));
-        let Some(wanted) = by_epochs.into_iter().chain(by_steps).min() else { return Ok(None) };
+        let Some(wanted) = self.rounds(sampler) else { return Ok(None) };
         // Components and counts are charged too, and not looked at here.
         let is_all = self.data.principal_components.is_none() && self.stop.target.is_none();
         let [at_most, about] = if is_all { ["", ""] } else { ["at most ", "about "] };

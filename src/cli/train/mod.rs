@@ -167,11 +167,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             };
             let data = arguments.data.clone().or(word("data").map(Into::into));
             let ledger = Named::from_json(&stored["ledger"])?;
+            let given = arguments.place.named();
             anyhow::ensure!(
-                arguments.place.named().is_none_or(|named| ledger.as_ref().is_some_and(|ledger| named.is(ledger))),
+                given.as_ref().is_none_or(|named| ledger.as_ref().is_some_and(|ledger| named.is(ledger))),
                 "this run began {}; a run stays with it",
                 if ledger.is_some() { "with another --ledger" } else { "without --ledger" }
             );
+            // As it is given now: a password is not kept.
+            let ledger = ledger.map(|ledger| given.map_or(ledger.clone(), |given| ledger.reached_by(given)));
             let job = Job::new(text.to_owned(), beside.into(), data, arguments, word("spoiled"), ledger)?;
             folder.rewrite_config(&job.stored()?);
             (job, Some(folder), Some(interrupted))
@@ -224,6 +227,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let job = job;
     let public = Public::declare(job.split.test.clone());
     let public = (job.config.data.public_test && !job.split.test.is_empty()).then_some(&public);
+    let (rounds, steps_per_round) = (job.config.rounds(&sampler), sampler.steps_per_round());
     let mut training = prepare(source, &job, public, sampler, public_size, checked, gate.as_ref(), &folder)?;
     if let Some(path) = job.config.start_from.as_ref().filter(|_| interrupted.is_none()) {
         let at = if path.is_absolute() { path.clone() } else { job.beside.join(path) };
@@ -253,7 +257,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     folder.save(&training.state())?;
     if let (Some(place), Some(left)) = (gate.as_ref().and_then(place_of), training.rounds_left()?) {
-        eprintln!("note: {place} and the run's own budget have room for {left} rounds of the first noise");
+        let done = training.position().steps / steps_per_round.max(1);
+        let short = rounds.map(|rounds| rounds.saturating_sub(done)).filter(|rounds| left < *rounds);
+        let short = short.map(|rounds| format!("; {rounds} are asked for, so it will end early")).unwrap_or_default();
+        eprintln!("note: {place} and the run's own budget have room for {left} rounds of the first noise{short}");
     }
     let trained = train(arguments, &job, &mut training, public, &mut folder);
     let refusing = gate.as_ref().and_then(|gate| {

@@ -102,14 +102,15 @@ impl SharedBudget {
 }
 
 impl Shared {
-    /// Whether another round of a cost is held, or can be had; `room` of them are within the run's own budget.
-    fn take(&mut self, cost: &Cost, room: u64) -> Result<bool, GateError> {
-        if let Some(held) = self.held.as_mut().filter(|held| held.cost == *cost && held.used < held.count) {
-            held.used += 1;
-            return Ok(true);
-        }
+    /// Whether another round of a cost is held.
+    fn holds(&self, cost: &Cost) -> bool {
+        self.held.as_ref().is_some_and(|held| held.cost == *cost && held.used < held.count)
+    }
+
+    /// Whether more rounds of a cost can be had, at most so many; they are held then.
+    fn reserve(&mut self, cost: &Cost, most: u64) -> Result<bool, GateError> {
         self.settle()?;
-        let mut count = self.size.min(room).max(1);
+        let mut count = most;
         loop {
             self.reserved += 1;
             let id = RequestId::new(format!("{}-{}", self.run, self.reserved))?;
@@ -124,7 +125,7 @@ impl Shared {
             let fits = answer.largest_count.unwrap_or(0);
             match answer.decision {
                 Verdict::Admit => {
-                    self.held = Some(Held { cost: cost.clone(), id, count, used: 1, since: Instant::now() });
+                    self.held = Some(Held { cost: cost.clone(), id, count, used: 0, since: Instant::now() });
                     return Ok(true);
                 }
                 Verdict::Refuse if fits == 0 => {
@@ -168,15 +169,21 @@ impl Gate for SharedBudget {
     }
 
     fn request(&mut self, cost: &Cost) -> Result<Decision, GateError> {
-        if let Some(ledger) = self.ledger.as_mut().filter(|ledger| !ledger.asleep) {
-            let room = self.own.room(cost, ledger.size)?;
+        let Some(ledger) = self.ledger.as_mut().filter(|ledger| !ledger.asleep) else { return self.own.request(cost) };
+        if !ledger.holds(cost) {
             // What the run's own budget refuses, the ledger is not asked for.
-            if room > 0 && !ledger.take(cost, room)? {
+            let room = self.own.room(cost, ledger.size)?;
+            if room > 0 && !ledger.reserve(cost, room)? {
                 let (requested, spent) = (Vec::new(), self.own.filter().meters());
                 return Ok(Decision::Refused(Refusal { reason: Reason::Budget, requested, spent, largest_count: 0 }));
             }
         }
-        self.own.request(cost)
+        let decision = self.own.request(cost)?;
+        if matches!(decision, Decision::Admitted(_)) {
+            let held = ledger.held.as_mut().filter(|held| held.cost == *cost && held.used < held.count);
+            held.ok_or("a round was admitted that the ledger does not hold; this is a fault of paygo")?.used += 1;
+        }
+        Ok(decision)
     }
 
     fn room(&mut self, cost: &Cost, most: u64) -> Result<u64, GateError> {

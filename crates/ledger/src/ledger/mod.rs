@@ -5,7 +5,8 @@ mod writer;
 
 use crate::entry::{Digest, Entry};
 use crate::names::Name;
-use crate::state::{Asked, Broken, Command, Dataset, Mistake, Priced, State};
+pub use crate::state::Requester;
+use crate::state::{Asked, Broken, Command, Dataset, Mistake, Priced, Quote, State, unit};
 use crate::store::{Location, SqlStore, Store, StoreError};
 use crate::views::{DatasetView, Decision, Overview};
 use crate::words::{
@@ -15,7 +16,7 @@ use crate::words::{
 use paygo_accounting::charge::Charge;
 use paygo_accounting::wire::Mechanism;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use writer::{Job, Writer};
@@ -42,15 +43,6 @@ pub fn system_clock() -> Clock {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     })
-}
-
-/// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requester {
-    /// Their name: ids are theirs, and so are reservations and allowances.
-    pub name: Name,
-    /// Whether they may ask for explicit Rényi curves.
-    pub explicit_curves: bool,
 }
 
 /// Why there is no answer.
@@ -82,7 +74,7 @@ impl From<StoreError> for LedgerError {
 /// # let path = folder.path().join("organization.ledger");
 /// # runtime.block_on(async {
 /// let ledger = Ledger::open(&Location::File(path)).await?;
-/// let me = paygo_ledger::ledger::Requester { name: "alice".parse()?, explicit_curves: false };
+/// let me = paygo_ledger::ledger::Requester::new("alice".parse()?);
 /// let new: NewDataset = serde_json::from_str(r#"{"name": "sales", "filter": {"epsilon": 1, "delta": 1e-6}}"#)?;
 /// ledger.create_dataset(&me, new).await?;
 /// let spend: Spend = serde_json::from_str(r#"{"id": "q1", "mechanism": {"gaussian": {"noise_multiplier": 10}}}"#)?;
@@ -99,13 +91,18 @@ pub struct Ledger {
     inner: Arc<Inner>,
 }
 
+/// What mechanisms cost, as they are written.
+type Prices = HashMap<Arc<str>, Arc<Charge>>;
+
 struct Inner {
     jobs: Mutex<Option<mpsc::Sender<Job>>>,
     committed: Arc<RwLock<State>>,
     changes: watch::Receiver<u64>,
+    /// Why the writer has stopped, if it has.
+    broken: Arc<OnceLock<Broken>>,
     clock: Clock,
-    /// What mechanisms cost, by dataset and as they are written.
-    priced: Mutex<HashMap<Name, HashMap<Arc<str>, Charge>>>,
+    /// By dataset.
+    priced: Mutex<HashMap<Name, Prices>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -132,10 +129,14 @@ impl Ledger {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let (changed, changes) = watch::channel(0);
         let committed = Arc::new(RwLock::new(State::default()));
-        let writer = Writer::open(store, Arc::clone(&clock), Arc::clone(&committed), changed).await?;
+        let broken = Arc::new(OnceLock::new());
+        let writer =
+            Writer::open(store, Arc::clone(&clock), Arc::clone(&committed), changed, Arc::clone(&broken)).await?;
         let writer = Mutex::new(Some(tokio::spawn(writer.run(queue))));
         let jobs = Mutex::new(Some(jobs));
-        Ok(Self { inner: Arc::new(Inner { jobs, committed, changes, clock, priced: Mutex::default(), writer }) })
+        Ok(Self {
+            inner: Arc::new(Inner { jobs, committed, changes, broken, clock, priced: Mutex::default(), writer }),
+        })
     }
 
     /// Answers what was asked, and closes.
@@ -171,7 +172,10 @@ impl Ledger {
     }
 
     async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, LedgerError> {
-        let closed = || LedgerError::Unavailable("the ledger is closed".to_owned());
+        let closed = || match self.inner.broken.get() {
+            Some(broken) => LedgerError::Broken(broken.clone()),
+            None => LedgerError::Unavailable("the ledger is closed".to_owned()),
+        };
         let jobs = lock(&self.inner.jobs).clone().ok_or_else(closed)?;
         let (answer, reply) = oneshot::channel();
         jobs.send(job(answer)).await.map_err(|_| closed())?;
@@ -179,12 +183,12 @@ impl Ledger {
     }
 
     async fn decision(&self, by: &Requester, command: Command) -> Result<Answer, LedgerError> {
-        let asked = Asked { by: by.name.clone(), explicit_curves: by.explicit_curves, command };
+        let asked = Box::new(Asked { by: by.clone(), command });
         self.ask(|answer| Job::Decide(asked, answer)).await?
     }
 
     async fn doing(&self, by: &Requester, command: Command) -> Result<Done, LedgerError> {
-        let asked = Asked { by: by.name.clone(), explicit_curves: by.explicit_curves, command };
+        let asked = Box::new(Asked { by: by.clone(), command });
         self.ask(|done| Job::Do(asked, done)).await?
     }
 
@@ -227,7 +231,7 @@ impl Ledger {
     /// [`LedgerError::Mistake`] when there is none.
     pub fn dataset(&self, name: &Name) -> Result<Dataset, LedgerError> {
         let known = self.read(|state| state.dataset(name).cloned());
-        Ok(known.ok_or_else(|| Mistake::UnknownDataset(name.clone()))?)
+        Ok(known.ok_or_else(|| Mistake::UnknownDataset(name.clone()))?.at(self.now()))
     }
 
     /// The datasets among some, in short.
@@ -237,7 +241,8 @@ impl Ledger {
     pub async fn overview(&self, is_shown: impl Fn(&Name) -> bool) -> Result<Vec<Overview>, LedgerError> {
         let shown: Vec<Dataset> =
             self.read(|state| state.datasets().filter(|dataset| is_shown(dataset.name())).cloned().collect());
-        off_the_runtime(move || Ok(shown.iter().map(Overview::from).collect())).await
+        let now = self.now();
+        off_the_runtime(move || Ok(shown.into_iter().map(|dataset| Overview::from(&dataset.at(now))).collect())).await
     }
 
     /// A dataset, with everything that is known of it.
@@ -273,42 +278,47 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError::Mistake`] when it is not a mechanism or has no price there.
-    pub async fn price(&self, dataset: &Name, mechanism: &Mechanism) -> Result<Charge, LedgerError> {
-        Ok(self.written_price(dataset, mechanism).await?.1)
-    }
-
-    /// A mechanism as it is written, and what it costs.
-    async fn written_price(&self, dataset: &Name, mechanism: &Mechanism) -> Result<(Arc<str>, Charge), LedgerError> {
-        let written = crate::state::written(mechanism);
+    pub async fn price(&self, dataset: &Name, mechanism: Mechanism) -> Result<Quote, LedgerError> {
+        let written = crate::state::written(&mechanism);
         if written.len() > LONGEST_MECHANISM {
             let (what, given, most) = ("bytes of a mechanism", written.len(), LONGEST_MECHANISM);
             return Err(Mistake::TooMany { what, given, most }.into());
         }
         let known = lock(&self.inner.priced).get(dataset).and_then(|priced| {
             let (written, charge) = priced.get_key_value(written.as_str())?;
-            Some((Arc::clone(written), charge.clone()))
+            Some((Arc::clone(written), Arc::clone(charge)))
         });
-        if let Some(known) = known {
-            return Ok(known);
+        if let Some((written, charge)) = known {
+            return Ok(Quote { mechanism, written, charge });
         }
         let pricing = self.read(|state| state.dataset(dataset).map(Dataset::pricing));
         let pricing = pricing.ok_or_else(|| Mistake::UnknownDataset(dataset.clone()))?;
-        let mechanism = mechanism.clone();
-        let charge = off_the_runtime(move || Ok(pricing.price(&mechanism)?)).await?;
+        let priced = move || Ok((Arc::new(pricing.price(&mechanism)?), mechanism));
+        let (charge, mechanism) = off_the_runtime(priced).await?;
         let written: Arc<str> = written.into();
         let mut cache = lock(&self.inner.priced);
         if cache.values().map(HashMap::len).sum::<usize>() >= MOST_PRICED {
             cache.clear();
         }
-        cache.entry(dataset.clone()).or_default().insert(Arc::clone(&written), charge.clone());
+        cache.entry(dataset.clone()).or_default().insert(Arc::clone(&written), Arc::clone(&charge));
         drop(cache);
-        Ok((written, charge))
+        Ok(Quote { mechanism, written, charge })
     }
 
     async fn priced(&self, dataset: &Name, spend: Spend) -> Result<Priced, LedgerError> {
-        let (written, charge) = self.written_price(dataset, &spend.mechanism).await?;
         let Spend { id, mechanism, blocks, note } = spend;
-        Ok(Priced { dataset: dataset.clone(), id, blocks, note, mechanism, written, charge })
+        let quote = self.price(dataset, mechanism).await?;
+        let unit = self.unit(dataset, &quote).await?;
+        Ok(Priced { dataset: dataset.clone(), id, blocks, note, quote, unit })
+    }
+
+    /// What one of what a mechanism repeats costs: how many would still fit is told with a refusal.
+    async fn unit(&self, dataset: &Name, quote: &Quote) -> Result<Arc<Charge>, LedgerError> {
+        let (of, count) = unit(&quote.mechanism)?;
+        if count == 1 {
+            return Ok(Arc::clone(&quote.charge));
+        }
+        Ok(self.price(dataset, of.clone()).await?.charge)
     }
 
     /// Decides, and charges what is admitted.
@@ -353,7 +363,20 @@ impl Ledger {
         if !cancel.nothing_drawn {
             return Err(Mistake::NothingDrawn.into());
         }
-        self.doing(by, Command::Cancel { dataset: dataset.clone(), id: cancel.id }).await
+        let mut tries = 0;
+        loop {
+            let used = self.read(|state| state.dataset(dataset)?.used(&by.name, &cancel.id));
+            let kept = match used {
+                Some(used) => Some(self.price(dataset, used).await?),
+                None => None,
+            };
+            let command = Command::Cancel { dataset: dataset.clone(), id: cancel.id.clone(), kept };
+            match self.doing(by, command).await {
+                // Through another replica: by now it is known here.
+                Err(LedgerError::Mistake(Mistake::UsedMeanwhile(_))) if tries < 3 => tries += 1,
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Makes a dataset; one that is there already, made alike, stays.
@@ -419,10 +442,11 @@ impl Ledger {
     /// [`LedgerError::Mistake`] when it is no request.
     pub async fn what_if(&self, by: &Requester, dataset: &Name, question: Question) -> Result<WhatIf, LedgerError> {
         let Question { mechanism, blocks } = question;
-        let charge = self.price(dataset, &mechanism).await?;
+        let quote = self.price(dataset, mechanism).await?;
+        let unit = self.unit(dataset, &quote).await?;
         let known = self.dataset(dataset)?;
         let (by, touched) = (by.name.clone(), known.blocks(blocks.as_ref())?);
-        off_the_runtime(move || Ok(answer::what_if(&known, &mechanism, &charge, touched.as_deref(), &by))).await
+        off_the_runtime(move || Ok(answer::what_if(&known, &quote, &unit, touched.as_deref(), &by))).await
     }
 }
 

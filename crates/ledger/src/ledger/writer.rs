@@ -12,14 +12,16 @@ use crate::state::{Asked, Broken, CANCELLED, COMMITTED, Command, EXPIRED, Mistak
 use crate::store::{Head, Snapshot, Store, StoreError};
 use crate::words::{Answer, Done};
 use paygo_accounting::charge::Sums;
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 
 /// Most requests of one transaction.
 const MOST_JOBS: usize = 1024;
 /// How often a batch is tried: ids make that safe.
 const TRIES: u32 = 3;
+/// For how many batches a writer that is not alone takes the lock before it decides.
+const CONTENDED: u32 = 64;
 /// Entries between snapshots.
 const SNAPSHOT: u64 = 1 << 16;
 /// Lines that are read at once.
@@ -30,9 +32,9 @@ type Reply<T> = oneshot::Sender<Result<T, LedgerError>>;
 /// What the writer is asked.
 pub(super) enum Job {
     /// To spend or reserve.
-    Decide(Asked, Reply<Answer>),
+    Decide(Box<Asked>, Reply<Answer>),
     /// Everything else that is written.
-    Do(Asked, Reply<Done>),
+    Do(Box<Asked>, Reply<Done>),
     /// To take in what others have written.
     Refresh(Reply<()>),
     /// Lines of the log.
@@ -50,6 +52,12 @@ pub(super) struct Writer<S> {
     /// Whether what is stored with it fits together; if not, it is replaced as a whole.
     trusted: bool,
     changed: watch::Sender<u64>,
+    /// Why it has stopped.
+    broken: Arc<OnceLock<Broken>>,
+    /// For how many batches the lock is taken first, since somebody else writes too.
+    contended: u32,
+    /// The answers to the batch before, which are told while the next is decided.
+    answering: Option<JoinHandle<()>>,
 }
 
 /// Why a batch was not written.
@@ -96,11 +104,17 @@ enum Outcome {
 /// What is being written.
 #[derive(Default)]
 struct Batch {
-    lines: Vec<String>,
+    /// The lines of the entries.
+    page: String,
     entries: Vec<(Entry, Digest)>,
-    fingerprints: Vec<Option<Fingerprint>>,
-    /// The decisions and ends among them.
-    fresh: HashMap<Fingerprint, Vec<usize>>,
+}
+
+impl Batch {
+    /// The entry of a number, if it is one of these.
+    fn entry(&self, seq: u64) -> Option<&(Entry, Digest)> {
+        let first = self.entries.first()?.0.seq;
+        self.entries.get(usize::try_from(seq.checked_sub(first)?).ok()?)
+    }
 }
 
 /// An entry and its digest.
@@ -115,9 +129,22 @@ impl<S: Store> Writer<S> {
         clock: Clock,
         committed: Arc<RwLock<State>>,
         changed: watch::Sender<u64>,
+        broken: Arc<OnceLock<Broken>>,
     ) -> Result<Self, LedgerError> {
         let (working, seen) = (State::default(), Seen::default());
-        let mut writer = Self { store, clock, working, committed, seen, saved: 0, trusted: true, changed };
+        let mut writer = Self {
+            store,
+            clock,
+            working,
+            committed,
+            seen,
+            saved: 0,
+            trusted: true,
+            changed,
+            broken,
+            contended: 0,
+            answering: None,
+        };
         writer.load().await?;
         Ok(writer)
     }
@@ -151,7 +178,8 @@ impl<S: Store> Writer<S> {
         getrandom::fill(&mut bytes).map_err(|error| StoreError::Damaged(error.to_string()))?;
         let ledger = bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
         let mut batch = Batch::default();
-        self.write(&mut batch, Event::Opened { version: VERSION, ledger })?;
+        let at = self.now();
+        self.write(&mut batch, Event::Opened { version: VERSION, ledger }, at)?;
         self.finish(batch).await?;
         Ok(())
     }
@@ -209,10 +237,11 @@ impl<S: Store> Writer<S> {
         loop {
             jobs.clear();
             if queue.recv_many(&mut jobs, MOST_JOBS).await == 0 {
+                self.answered().await;
                 self.store.close().await;
                 return;
             }
-            let (mut requests, mut broken) = (Vec::new(), None);
+            let (mut requests, mut broken) = (Vec::with_capacity(jobs.len()), None);
             for job in jobs.drain(..) {
                 match job {
                     Job::Decide(..) | Job::Do(..) => requests.push(job),
@@ -238,6 +267,8 @@ impl<S: Store> Writer<S> {
             };
             if let Err(broken) = outcome {
                 // Whoever asks from now on hears why.
+                self.answered().await;
+                self.broken.set(broken.clone()).ok();
                 queue.close();
                 while let Some(job) = queue.recv().await {
                     refuse(job, &LedgerError::Broken(broken.clone()));
@@ -276,7 +307,9 @@ impl<S: Store> Writer<S> {
         for _ in 0..TRIES {
             match self.attempt(&requests).await {
                 Ok((batch, outcomes)) => {
-                    self.answer(requests, batch, outcomes);
+                    self.answered().await;
+                    let committed = Arc::clone(&self.committed);
+                    self.answering = Some(tokio::spawn(async move { answer(&committed, requests, &batch, &outcomes) }));
                     return Ok(());
                 }
                 Err(Failure::Broken(broken)) => {
@@ -286,7 +319,9 @@ impl<S: Store> Writer<S> {
                 }
                 Err(Failure::Store(error)) => {
                     last = error.to_string();
-                    self.recover().await?;
+                    self.forget();
+                    // If this fails too, the next attempt does, and whoever asked hears it.
+                    self.store.reconnect().await.ok();
                 }
             }
         }
@@ -295,18 +330,49 @@ impl<S: Store> Writer<S> {
         Ok(())
     }
 
-    /// After an error: forgets whatever is not known to be durable.
-    async fn recover(&mut self) -> Result<(), Broken> {
-        let committed = self.committed.read().unwrap_or_else(PoisonError::into_inner).clone();
-        self.working = committed;
-        // If this fails too, the next attempt does, and whoever asked hears it.
-        self.store.reconnect().await.ok();
-        Ok(())
+    /// Waits until the batch before is answered.
+    async fn answered(&mut self) {
+        if let Some(answering) = self.answering.take() {
+            answering.await.ok();
+        }
     }
 
+    /// Forgets whatever is not known to be durable.
+    fn forget(&mut self) {
+        self.working = self.committed.read().unwrap_or_else(PoisonError::into_inner).clone();
+        self.seen.forget_after(self.working.seq());
+    }
+
+    /// Decides some requests and makes what is decided durable: where nobody else writes in one statement, else under the lock.
     async fn attempt(&mut self, requests: &[Job]) -> Result<(Batch, Vec<Outcome>), Failure> {
+        let is_due = self.working.seq() >= self.saved + SNAPSHOT;
+        if self.contended == 0 && !is_due {
+            let from = self.head();
+            let (batch, outcomes) = self.decide(requests).await?;
+            if !batch.entries.is_empty() {
+                if self.store.extend(from, &batch.page, self.head()).await? {
+                    self.publish(&batch.entries)?;
+                    return Ok((batch, outcomes));
+                }
+                // Somebody else has written: what was decided here is not so.
+                self.contended = CONTENDED;
+                self.forget();
+            }
+        }
+        self.contended = self.contended.saturating_sub(1);
         let head = self.store.begin().await?;
         self.catch_up(head).await?;
+        let (batch, outcomes) = self.decide(requests).await?;
+        if batch.entries.is_empty() {
+            self.store.rollback().await?;
+            return Ok((batch, outcomes));
+        }
+        let batch = self.finish(batch).await?;
+        Ok((batch, outcomes))
+    }
+
+    /// What becomes of some requests, as far as is known here.
+    async fn decide(&mut self, requests: &[Job]) -> Result<(Batch, Vec<Outcome>), Failure> {
         let mut batch = Batch::default();
         let mut outcomes = Vec::with_capacity(requests.len());
         for job in requests {
@@ -315,18 +381,23 @@ impl<S: Store> Writer<S> {
                 Job::Refresh(_) | Job::Lines(..) => Outcome::Already,
             });
         }
-        if batch.lines.is_empty() {
-            self.store.rollback().await?;
-            return Ok((batch, outcomes));
-        }
-        let batch = self.finish(batch).await?;
         Ok((batch, outcomes))
+    }
+
+    /// The time, which never goes back.
+    fn now(&self) -> u64 {
+        (self.clock)().max(self.working.at())
+    }
+
+    /// The last entry that was decided.
+    fn head(&self) -> Head {
+        Head { seq: self.working.seq(), digest: self.working.digest() }
     }
 
     /// Makes a batch durable and shows it.
     async fn finish(&mut self, batch: Batch) -> Result<Batch, Failure> {
-        let head = Head { seq: self.working.seq(), digest: self.working.digest() };
-        self.store.append(&batch.lines, head).await?;
+        let head = self.head();
+        self.store.append(&batch.page, head.seq).await?;
         let mut is_due = head.seq >= self.saved + SNAPSHOT;
         if is_due && self.trusted {
             // Another process may have stored one meanwhile.
@@ -336,13 +407,10 @@ impl<S: Store> Writer<S> {
         if is_due {
             let state = serde_json::to_string(&StoredState::from(&self.working));
             let state = state.map_err(|error| StoreError::Damaged(error.to_string()))?;
-            let mut fingerprints = self.seen.bytes_after(self.saved);
-            let new = batch.fingerprints.iter().map(|each| each.as_ref().map_or(0, Fingerprint::value));
-            new.for_each(|value| fingerprints.extend(value.to_le_bytes()));
+            let fingerprints = self.seen.bytes_after(self.saved);
             self.store.save(&Snapshot { seq: head.seq, after: self.saved, state, fingerprints }).await?;
         }
-        self.store.commit().await?;
-        batch.fingerprints.iter().for_each(|each| self.seen.push(each.as_ref()));
+        self.store.commit(head).await?;
         if is_due {
             (self.saved, self.trusted) = (head.seq, true);
         }
@@ -351,8 +419,7 @@ impl<S: Store> Writer<S> {
     }
 
     /// Appends an event to a batch.
-    fn write(&mut self, batch: &mut Batch, event: Event) -> Result<usize, Broken> {
-        let at = (self.clock)().max(self.working.at());
+    fn write(&mut self, batch: &mut Batch, event: Event, at: u64) -> Result<usize, Broken> {
         let entry = Entry { seq: self.working.seq() + 1, at, prev: self.working.digest(), event };
         let line = entry.line();
         let digest = Digest::of(&line);
@@ -362,38 +429,42 @@ impl<S: Store> Writer<S> {
             let what = "would pass a budget; this is a fault of paygo, and nothing was written";
             return Err(Broken { seq: entry.seq, what: what.to_owned() });
         }
-        let index = batch.entries.len();
-        let fingerprint = Fingerprint::of(&entry);
-        if let Some(fingerprint) = &fingerprint {
-            batch.fresh.entry(fingerprint.clone()).or_default().push(index);
+        // Forgotten again if it does not become durable.
+        self.seen.push(Fingerprint::of(&entry).as_ref());
+        if !batch.page.is_empty() {
+            batch.page.push('\n');
         }
-        batch.fingerprints.push(fingerprint);
-        batch.lines.push(line);
+        batch.page.push_str(&line);
         batch.entries.push((entry, digest));
-        Ok(index)
+        Ok(batch.entries.len() - 1)
     }
 
     /// What becomes of a request: what became of it before, or what is decided now.
     async fn outcome(&mut self, asked: &Asked, batch: &mut Batch) -> Result<Outcome, Failure> {
+        // One time for all of it: what is open when it is decided is open when it is written.
+        let at = self.now();
+        // Also where the answer is known already: it is for whoever holds a token.
+        if let Err(mistake) = self.working.recognize(&asked.by, at) {
+            return Ok(Outcome::Mistake(mistake));
+        }
         if let Some(priced) = asked.command.priced() {
-            let known = self.find(batch, Kind::Request, &priced.dataset, &asked.by, &priced.id).await?;
+            let known = self.find(batch, Kind::Request, &priced.dataset, &asked.by.name, &priced.id).await?;
             if let Some((entry, digest)) = known {
                 return self.repeated(asked, priced, entry, digest, batch).await;
             }
         }
         if let Some((dataset, id, partly)) = asked.command.reservation()
-            && let Some(outcome) = self.ended(asked, dataset, id, partly, batch).await?
+            && let Some(outcome) = self.ended(asked, (dataset, id, partly), at, batch).await?
         {
             return Ok(outcome);
         }
-        let at = (self.clock)().max(self.working.at());
         let events = match self.working.decide(asked, at) {
             Ok(events) => events,
             Err(mistake) => return Ok(Outcome::Mistake(mistake)),
         };
         let mut last = Outcome::Already;
         for event in events {
-            last = Outcome::New(self.write(batch, event)?);
+            last = Outcome::New(self.write(batch, event, at)?);
         }
         Ok(last)
     }
@@ -409,12 +480,13 @@ impl<S: Store> Writer<S> {
     ) -> Result<Option<(Entry, Digest)>, Failure> {
         let fingerprint = Fingerprint::new(kind, dataset, by, id);
         let is_it = |entry: &Entry| answers(entry, kind) == Some((dataset, by, id));
-        for &index in batch.fresh.get(&fingerprint).into_iter().flatten() {
-            if is_it(&batch.entries[index].0) {
-                return Ok(Some(batch.entries[index].clone()));
-            }
-        }
         for seq in self.seen.find(&fingerprint) {
+            if let Some(new) = batch.entry(seq) {
+                if is_it(&new.0) {
+                    return Ok(Some(new.clone()));
+                }
+                continue;
+            }
             for line in self.store.lines(seq - 1, 1).await? {
                 let (entry, digest) = parse(seq, &line)?;
                 if is_it(&entry) {
@@ -438,14 +510,14 @@ impl<S: Store> Writer<S> {
             return Ok(Outcome::Mistake(Mistake::IdUsed(priced.id.clone())));
         };
         let price = self.price(decided, batch).await?;
-        let same = price.mechanism == priced.mechanism
+        let same = price.mechanism == priced.quote.mechanism
             && expires.is_some() == matches!(asked.command, Command::Reserve(..))
             && self.same_blocks(decided, priced);
         if !same {
             return Ok(Outcome::Mistake(Mistake::IdUsed(priced.id.clone())));
         }
         // What its holder has given back is no admission any more.
-        let end = self.find(batch, Kind::End, &priced.dataset, &asked.by, &priced.id).await?;
+        let end = self.find(batch, Kind::End, &priced.dataset, &asked.by.name, &priced.id).await?;
         if end.is_some_and(|(end, _)| matches!(end.event, Event::Cancelled { .. })) {
             return Ok(Outcome::Mistake(Mistake::ReservationClosed { id: priced.id.clone(), how: CANCELLED }));
         }
@@ -466,10 +538,11 @@ impl<S: Store> Writer<S> {
         if let Some(price) = self.working.price(decided.price) {
             return Ok(Arc::clone(price));
         }
-        let mut event =
-            batch.entries.iter().find(|(entry, _)| entry.seq == decided.price).map(|(e, _)| e.event.clone());
-        for line in self.store.lines(decided.price - 1, 1).await? {
-            event = Some(parse(decided.price, &line)?.0.event);
+        let mut event = batch.entry(decided.price).map(|(entry, _)| entry.event.clone());
+        if event.is_none() {
+            for line in self.store.lines(decided.price - 1, 1).await? {
+                event = Some(parse(decided.price, &line)?.0.event);
+            }
         }
         let price = event.and_then(|event| self.working.read_price(&event));
         price.map(Arc::new).ok_or_else(|| {
@@ -482,14 +555,13 @@ impl<S: Store> Writer<S> {
     async fn ended(
         &mut self,
         asked: &Asked,
-        dataset: &Name,
-        id: &RequestId,
-        partly: bool,
+        (dataset, id, partly): (&Name, &RequestId, bool),
+        at: u64,
         batch: &Batch,
     ) -> Result<Option<Outcome>, Failure> {
         let commits = matches!(asked.command, Command::Commit { .. });
         let closed = |how| Outcome::Mistake(Mistake::ReservationClosed { id: id.clone(), how });
-        if let Some((entry, digest)) = self.find(batch, Kind::End, dataset, &asked.by, id).await? {
+        if let Some((entry, digest)) = self.find(batch, Kind::End, dataset, &asked.by.name, id).await? {
             let committed = matches!(entry.event, Event::Committed { .. });
             return Ok(Some(match (committed, commits && !partly) {
                 (true, true) => Outcome::Known(Box::new(entry), digest, None),
@@ -498,48 +570,51 @@ impl<S: Store> Writer<S> {
                 (false, _) => closed(CANCELLED),
             }));
         }
-        let at = (self.clock)().max(self.working.at());
-        let open = self.working.dataset(dataset).is_some_and(|known| known.holds(&asked.by, id, at));
+        let open = self.working.dataset(dataset).is_some_and(|known| known.holds(&asked.by.name, id, at));
         if open {
             return Ok(None);
         }
         // Admitted, neither open nor ended: it expired, and stays charged, which is what a commit asks for.
-        let found = self.find(batch, Kind::Request, dataset, &asked.by, id).await?;
+        let found = self.find(batch, Kind::Request, dataset, &asked.by.name, id).await?;
         Ok(found.and_then(|(entry, digest)| {
             entry.event.decision().filter(|(decided, expires)| decided.refused.is_none() && expires.is_some())?;
             Some(if commits { Outcome::Known(Box::new(entry), digest, None) } else { closed(EXPIRED) })
         }))
     }
+}
 
-    fn answer(&self, requests: Vec<Job>, batch: Batch, outcomes: Vec<Outcome>) {
-        let mut answers = Answers::new(&self.working);
-        for (job, outcome) in requests.into_iter().zip(outcomes) {
-            let (entry, digest, repeated, price) = match &outcome {
-                Outcome::New(index) => {
-                    let (entry, digest) = &batch.entries[*index];
-                    (Some(entry), *digest, false, None)
-                }
-                Outcome::Known(entry, digest, price) => (Some(&**entry), *digest, true, price.as_ref()),
-                Outcome::Already => (None, self.working.digest(), true, None),
-                Outcome::Mistake(mistake) => {
-                    refuse(job, &LedgerError::Mistake(mistake.clone()));
-                    continue;
-                }
-            };
-            match job {
-                Job::Decide(asked, reply) => {
-                    let charge = asked.command.priced().map(|priced| priced.charge.to_sums());
-                    let answer =
-                        entry.and_then(|entry| answers.answer(entry, digest, repeated, price.or(charge.as_ref())));
-                    let missing = || LedgerError::Unavailable("the decision is not in the log".to_owned());
-                    drop(reply.send(answer.ok_or_else(missing)));
-                }
-                Job::Do(_, reply) => {
-                    let entry = entry.map_or(self.working.seq(), |entry| entry.seq);
-                    drop(reply.send(Ok(Done { entry, receipt: digest, repeated })));
-                }
-                Job::Refresh(_) | Job::Lines(..) => {}
+/// Answers the requests of a batch that is durable, from a state that it is part of.
+fn answer(committed: &RwLock<State>, requests: Vec<Job>, batch: &Batch, outcomes: &[Outcome]) {
+    let state = committed.read().unwrap_or_else(PoisonError::into_inner);
+    let mut answers = Answers::new(&state);
+    for (job, outcome) in requests.into_iter().zip(outcomes) {
+        let (entry, digest, repeated, price) = match outcome {
+            Outcome::New(index) => {
+                let (entry, digest) = &batch.entries[*index];
+                (Some(entry), *digest, false, None)
             }
+            Outcome::Known(entry, digest, price) => (Some(&**entry), *digest, true, price.as_ref()),
+            Outcome::Already => (None, state.digest(), true, None),
+            Outcome::Mistake(mistake) => {
+                refuse(job, &LedgerError::Mistake(mistake.clone()));
+                continue;
+            }
+        };
+        match job {
+            Job::Decide(asked, reply) => {
+                let price = || {
+                    let asked_for = || asked.command.priced().map(|priced| priced.quote.charge.to_sums());
+                    price.cloned().or_else(asked_for)
+                };
+                let answer = entry.and_then(|entry| answers.answer(entry, digest, repeated, price));
+                let missing = || LedgerError::Unavailable("the decision is not in the log".to_owned());
+                drop(reply.send(answer.ok_or_else(missing)));
+            }
+            Job::Do(_, reply) => {
+                let entry = entry.map_or(state.seq(), |entry| entry.seq);
+                drop(reply.send(Ok(Done { entry, receipt: digest, repeated })));
+            }
+            Job::Refresh(_) | Job::Lines(..) => {}
         }
     }
 }

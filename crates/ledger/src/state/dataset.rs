@@ -203,6 +203,13 @@ impl Dataset {
         }
     }
 
+    /// The same at a time: reservations whose time is over are charged for good.
+    #[must_use]
+    pub fn at(mut self, at: u64) -> Self {
+        self.expire(at);
+        self
+    }
+
     /// Its name.
     #[must_use]
     pub const fn name(&self) -> &Name {

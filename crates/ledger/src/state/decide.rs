@@ -1,7 +1,7 @@
 //! What a request becomes: the events that would be written, or a mistake.
 
 use super::allowance::ceiling;
-use super::{Dataset, EXPIRED, Mistake, Price, State, written};
+use super::{Dataset, EXPIRED, Mistake, Price, State};
 use crate::entry::{AccountName, DatasetCreated, Decided, Digest, Event, Refused, Role};
 use crate::names::{Name, Note, RequestId};
 use crate::words::{BlockWord, Blocks, NewAllowance, NewDataset};
@@ -23,13 +23,30 @@ const MOST_LEVELS: usize = 16;
 /// Datasets, tokens and members.
 const MOST_THINGS: usize = 10_000;
 
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requester {
+    /// Their name: ids are theirs, and so are reservations and allowances.
+    pub name: Name,
+    /// Whether they may ask for explicit Rényi curves.
+    pub explicit_curves: bool,
+    /// The token they asked with, which must still be one when it is decided; `None` for whoever has the store itself.
+    pub token: Option<Digest>,
+}
+
+impl Requester {
+    /// Somebody who has the store itself.
+    #[must_use]
+    pub const fn new(name: Name) -> Self {
+        Self { name, explicit_curves: false, token: None }
+    }
+}
+
 /// Who asks for what.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// Who.
-    pub by: Name,
-    /// Whether they may ask for explicit Rényi curves.
-    pub explicit_curves: bool,
+    pub by: Requester,
     /// What.
     pub command: Command,
 }
@@ -97,7 +114,20 @@ pub enum Command {
         dataset: Name,
         /// Which.
         id: RequestId,
+        /// What was used of it, and what that costs.
+        kept: Option<Quote>,
     },
+}
+
+/// A mechanism, and what it costs in a dataset's currency.
+#[derive(Clone, Debug)]
+pub struct Quote {
+    /// What.
+    pub mechanism: Mechanism,
+    /// The same, as it is written.
+    pub written: Arc<str>,
+    /// How much of it.
+    pub charge: Arc<Charge>,
 }
 
 /// A request to spend, and what it costs.
@@ -111,12 +141,10 @@ pub struct Priced {
     pub blocks: Option<Blocks>,
     /// What for.
     pub note: Option<Note>,
-    /// What.
-    pub mechanism: Mechanism,
-    /// The same, as it is written.
-    pub written: Arc<str>,
-    /// How much of it, in the dataset's currency.
-    pub charge: Charge,
+    /// What, and how much of it.
+    pub quote: Quote,
+    /// How much one of what it repeats costs: the same where it repeats nothing.
+    pub unit: Arc<Charge>,
 }
 
 /// What is needed to price a mechanism in a dataset; never changes.
@@ -139,7 +167,7 @@ impl Pricing {
 }
 
 /// What a request repeats, as it is written, and how often: the outermost `repeat`, or the whole, once.
-fn unit(mechanism: &Mechanism) -> Result<(&Mechanism, u64), Mistake> {
+pub(crate) fn unit(mechanism: &Mechanism) -> Result<(&Mechanism, u64), Mistake> {
     if let Mechanism::Repeat { count, of } = mechanism {
         return Ok((of, count.count("count")?.get()));
     }
@@ -171,7 +199,7 @@ impl Command {
     pub(crate) const fn reservation(&self) -> Option<(&Name, &RequestId, bool)> {
         match self {
             Self::Commit { dataset, id, used } => Some((dataset, id, used.is_some())),
-            Self::Cancel { dataset, id } => Some((dataset, id, false)),
+            Self::Cancel { dataset, id, .. } => Some((dataset, id, false)),
             Self::CreateDataset(_)
             | Self::AddBlocks { .. }
             | Self::CloseDataset { .. }
@@ -191,35 +219,36 @@ impl Dataset {
         Pricing { rule: Arc::clone(self.rule()), neighbors: self.neighbors().into() }
     }
 
-    /// Why a mechanism, which costs this, would be refused now, and how many of what it repeats would fit; `None` when it would be
-    /// admitted.
+    /// Why a request would be refused now, and how many of what it repeats would fit; `None` when it would be admitted.
     #[must_use]
-    pub fn refusal(
-        &self,
-        mechanism: &Mechanism,
-        charge: &Charge,
-        blocks: Option<&[Name]>,
-        by: &Name,
-    ) -> Option<Refused> {
+    pub fn refusal(&self, quote: &Quote, one: &Charge, blocks: Option<&[Name]>, by: &Name) -> Option<Refused> {
+        let Quote { mechanism, charge, .. } = quote;
         let objects =
             |(name, account): (AccountName, &super::Account)| Some((name, account.filter().objects_to(charge)?));
         let (account, reason) = self.touched(blocks, by).find_map(objects)?;
         // Of several of the same, fewer than all.
         let most = unit(mechanism).map_or(0, |(_, count)| count - 1);
-        let largest_count = if reason == Reason::OtherCurrency { 0 } else { self.room(mechanism, most, blocks, by) };
+        let largest_count = if reason == Reason::OtherCurrency { 0 } else { self.room(one, most, blocks, by) };
         Some(Refused { account, reason: reason.explanation().to_owned(), largest_count })
     }
 
-    /// Of what a mechanism repeats: how many would be admitted now, up to `most`.
+    /// How many of a charge would be admitted now, up to `most`.
     #[must_use]
-    pub fn room(&self, mechanism: &Mechanism, most: u64, blocks: Option<&[Name]>, by: &Name) -> u64 {
+    pub fn room(&self, one: &Charge, most: u64, blocks: Option<&[Name]>, by: &Name) -> u64 {
         if most == 0 {
             return 0;
         }
-        let one = unit(mechanism).and_then(|(one, _)| self.pricing().price(one));
-        let Ok(one) = one else { return 0 };
         // Each account is asked only for what those before it had room for.
-        self.touched(blocks, by).fold(most, |most, (_, account)| account.filter().room_for(&one, most))
+        self.touched(blocks, by).fold(most, |most, (_, account)| account.filter().room_for(one, most))
+    }
+
+    /// What was used of a reservation, as far as was said: so many of what it repeats; `None` where nothing was.
+    #[must_use]
+    pub fn used(&self, by: &Name, id: &RequestId) -> Option<Mechanism> {
+        let held = self.reservations.get(&(by.clone(), id.clone())).filter(|held| held.used > 0)?;
+        let count = Number::Integer(i64::try_from(held.used).unwrap_or(i64::MAX));
+        let of = unit(&held.mechanism).map_or(&held.mechanism, |(of, _)| of);
+        Some(Mechanism::Repeat { count, of: Box::new(of.clone()) })
     }
 
     /// The blocks that a request touches, each once.
@@ -262,7 +291,7 @@ impl State {
     /// # Errors
     /// [`Mistake`] when it is not a request.
     pub fn decide(&self, asked: &Asked, at: u64) -> Result<Vec<Event>, Mistake> {
-        let by = asked.by.clone();
+        let by = asked.by.name.clone();
         match &asked.command {
             Command::CreateDataset(new) => self.create(new, by),
             Command::AddBlocks { dataset, blocks } => {
@@ -331,22 +360,27 @@ impl State {
                 }
                 Ok(vec![Event::Committed { dataset: dataset.clone(), by, id: id.clone(), used: *used }])
             }
-            Command::Cancel { dataset, id } => {
-                let held = self.held(dataset, &by, id, at)?;
-                let mut events = Vec::new();
-                let mut kept = None;
-                if held.used > 0 {
-                    // What was used costs what it costs alone; the rest is what is freed.
-                    let (of, _) = unit(&held.mechanism)?;
-                    let count = Number::Decimal(held.used.to_string()).count("used")?.into();
-                    let used = Mechanism::Repeat { count, of: Box::new(of.clone()) };
-                    let charge = self.find(dataset)?.pricing().price(&used)?;
-                    kept = Some(self.price_entry(dataset, &used, &written(&used), &charge, &mut events));
+            Command::Cancel { dataset, id, kept } => {
+                self.held(dataset, &by, id, at)?;
+                // What was used costs what it costs alone; the rest is what is freed.
+                if self.find(dataset)?.used(&by, id).as_ref() != kept.as_ref().map(|kept| &kept.mechanism) {
+                    return Err(Mistake::UsedMeanwhile(id.clone()));
                 }
+                let mut events = Vec::new();
+                let kept = kept.as_ref().map(|quote| self.price_entry(dataset, quote, &mut events));
                 events.push(Event::Cancelled { dataset: dataset.clone(), by, id: id.clone(), kept });
                 Ok(events)
             }
         }
+    }
+
+    /// Whether whoever asks still may: a token may have been revoked since it was looked at.
+    ///
+    /// # Errors
+    /// [`Mistake::TokenGone`].
+    pub fn recognize(&self, by: &Requester, at: u64) -> Result<(), Mistake> {
+        let gone = by.token.is_some_and(|hash| self.token(&hash, at).is_none());
+        if gone { Err(Mistake::TokenGone) } else { Ok(()) }
     }
 
     fn find(&self, name: &Name) -> Result<&Dataset, Mistake> {
@@ -399,26 +433,20 @@ impl State {
     /// The decision about a request, and before it what it costs if that is not written yet.
     fn request(&self, asked: &Asked, priced: &Priced) -> Result<(Vec<Event>, Decided), Mistake> {
         let dataset = self.open(&priced.dataset)?;
-        if !asked.explicit_curves && has_explicit_curve(&priced.mechanism) {
+        if !asked.by.explicit_curves && has_explicit_curve(&priced.quote.mechanism) {
             return Err(Mistake::ExplicitCurve);
         }
         let blocks = dataset.blocks(priced.blocks.as_ref())?;
         let mut events = Vec::new();
-        let price = self.price_entry(&priced.dataset, &priced.mechanism, &priced.written, &priced.charge, &mut events);
-        let refused = dataset.refusal(&priced.mechanism, &priced.charge, blocks.as_deref(), &asked.by);
-        let (dataset, by, id) = (priced.dataset.clone(), asked.by.clone(), priced.id.clone());
+        let price = self.price_entry(&priced.dataset, &priced.quote, &mut events);
+        let refused = dataset.refusal(&priced.quote, &priced.unit, blocks.as_deref(), &asked.by.name);
+        let (dataset, by, id) = (priced.dataset.clone(), asked.by.name.clone(), priced.id.clone());
         Ok((events, Decided { dataset, by, id, price, blocks, note: priced.note.clone(), refused }))
     }
 
     /// The entry that says what a mechanism costs: one that is written, or the next.
-    fn price_entry(
-        &self,
-        dataset: &Name,
-        mechanism: &Mechanism,
-        written: &str,
-        charge: &Charge,
-        events: &mut Vec<Event>,
-    ) -> u64 {
+    fn price_entry(&self, dataset: &Name, quote: &Quote, events: &mut Vec<Event>) -> u64 {
+        let Quote { mechanism, written, charge } = quote;
         let is_same = |entry: &u64| {
             let price = self.price(*entry).map(|price: &Arc<Price>| &price.sums);
             price.is_some_and(|sums| sums.lanes() == charge.lanes() && sums.slack() == charge.slack())

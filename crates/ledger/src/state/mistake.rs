@@ -67,12 +67,18 @@ pub enum Mistake {
         /// What was reserved.
         most: u64,
     },
+    /// Another word about it came first.
+    #[error("more of reservation {0} was used meanwhile; ask again")]
+    UsedMeanwhile(RequestId),
     /// Only the holder's word frees anything.
     #[error("a reservation is cancelled only on its holder's word: expected \"nothing_drawn\": true")]
     NothingDrawn,
     /// There is none.
     #[error("there is no such token")]
     UnknownToken,
+    /// Whoever asked may no longer.
+    #[error("the token was revoked, or has expired")]
+    TokenGone,
     /// A limit of the ledger.
     #[error("{given} {what}; expected at most {most}")]
     TooMany {
@@ -116,6 +122,8 @@ impl Mistake {
             Self::Used { .. } => "used",
             Self::NothingDrawn => "nothing_drawn",
             Self::UnknownToken => "unknown_token",
+            Self::TokenGone => "unauthenticated",
+            Self::UsedMeanwhile(_) => "used_meanwhile",
             Self::TooMany { .. } => "too_many",
             Self::Cost(_) | Self::OutOfDomain(_) => "out_of_domain",
             Self::Unpriced(_) => "unpriced",

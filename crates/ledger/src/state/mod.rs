@@ -11,7 +11,8 @@ mod reading;
 mod snapshot;
 
 pub use dataset::{Account, Dataset, Point, Reservation, Totals};
-pub use decide::{Asked, Command, Priced, Pricing};
+pub(crate) use decide::unit;
+pub use decide::{Asked, Command, Priced, Pricing, Quote, Requester};
 pub use mistake::Mistake;
 pub(crate) use mistake::{CANCELLED, COMMITTED, EXPIRED};
 pub use reading::Reading;

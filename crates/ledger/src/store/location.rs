@@ -24,6 +24,25 @@ impl Location {
     }
 }
 
+impl Location {
+    /// The same without a password, which is then asked for elsewhere: `PGPASSWORD`, or the file of passwords.
+    #[must_use]
+    pub fn without_password(&self) -> Self {
+        let Self::Postgres(url) = self else { return self.clone() };
+        let Some((scheme, rest)) = url.split_once("://") else { return self.clone() };
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        // A password may hold anything: what follows the last @ is the place.
+        let rest = match rest.rsplit_once('@') {
+            Some((who, place)) => format!("{}@{place}", who.split(':').next().unwrap_or(who)),
+            None => rest.to_owned(),
+        };
+        let query: Vec<&str> =
+            query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("password=")).collect();
+        let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
+        Self::Postgres(format!("{scheme}://{rest}{query}"))
+    }
+}
+
 impl FromStr for Location {
     type Err = StoreError;
     fn from_str(text: &str) -> Result<Self, StoreError> {
@@ -88,6 +107,17 @@ mod tests {
         );
         let odd: Location = "postgres://me:S3C@RET@db/paygo".parse().expect("a database");
         assert_eq!(odd.to_string(), "postgres://db/paygo");
+        for (given, without) in [
+            ("postgres://me:S3C@RET@db/paygo", "postgres://me@db/paygo"),
+            (
+                "postgresql://db/paygo?user=me&password=x&sslmode=require",
+                "postgresql://db/paygo?user=me&sslmode=require",
+            ),
+            ("postgres://me@db/paygo?password=x", "postgres://me@db/paygo"),
+        ] {
+            let location: Location = given.parse().expect("a database");
+            assert!(location.without_password() == Location::Postgres(without.to_owned()), "{given}");
+        }
         for wrong in ["", "mysql://x", "http://127.0.0.1:8080"] {
             assert!(Location::from_str(wrong).is_err(), "{wrong}");
         }

@@ -40,12 +40,15 @@ pub struct Snapshot {
 pub trait Store: Send + 'static {
     /// Begins, and says where the log ends.
     fn begin(&mut self) -> impl Future<Output = Result<Head, StoreError>> + Send;
-    /// Appends lines, the last of which is the new head.
-    fn append(&mut self, lines: &[String], head: Head) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Appends lines and moves the head from one entry to another, durably and at once, outside of [`Store::begin`]; `false`, and
+    /// nothing is changed, when the log does not end where it says.
+    fn extend(&mut self, from: Head, lines: &str, to: Head) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    /// Appends lines, of which the last has this number.
+    fn append(&mut self, lines: &str, last: u64) -> impl Future<Output = Result<(), StoreError>> + Send;
     /// Stores a snapshot in place of the one before, and its fingerprints beside those before.
     fn save(&mut self, snapshot: &Snapshot) -> impl Future<Output = Result<(), StoreError>> + Send;
-    /// Makes it durable.
-    fn commit(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Moves the head from where it was found to the last line that was appended, and makes everything durable.
+    fn commit(&mut self, head: Head) -> impl Future<Output = Result<(), StoreError>> + Send;
     /// Forgets what was appended since `begin`.
     fn rollback(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     /// At most `most` lines after an entry, in order.

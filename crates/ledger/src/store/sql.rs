@@ -1,8 +1,8 @@
 //! The log in a database: the same statements on SQLite and PostgreSQL.
 //!
 //! The lines of one transaction are one row, a *page*, by the number of its last entry: a transaction of a thousand decisions is
-//! as quick to write as one of a single decision. One row holds the head of the log. A writer locks it before it reads (`BEGIN IMMEDIATE`, `SELECT … FOR UPDATE`), so that
-//! replicas and other processes wait for each other, and moves it only from where it found it.
+//! as quick to write as one of a single decision. One row holds the head of the log, and it is moved only from where a writer found it:
+//! in one statement that says from where, or under a lock that is taken before it is read (`BEGIN IMMEDIATE`, `SELECT … FOR UPDATE`).
 
 use super::{Head, Location, Snapshot, Store, StoreError};
 use crate::entry::Digest;
@@ -23,6 +23,8 @@ pub struct SqlStore {
     location: Location,
     /// `None` after an error: whatever was begun is over.
     connection: Option<AnyConnection>,
+    /// The last entry when it was begun.
+    begun: u64,
 }
 
 impl SqlStore {
@@ -33,7 +35,7 @@ impl SqlStore {
     /// acknowledges.
     pub async fn open(location: &Location) -> Result<Self, StoreError> {
         sqlx::any::install_default_drivers();
-        let mut store = Self { location: location.clone(), connection: None };
+        let mut store = Self { location: location.clone(), connection: None, begun: 0 };
         store.reconnect().await?;
         store.migrate().await?;
         Ok(store)
@@ -121,36 +123,58 @@ impl SqlStore {
     }
 
     async fn try_begin(&mut self) -> Result<Head, StoreError> {
-        let file = self.is_file();
-        self.run(if file { "BEGIN IMMEDIATE" } else { "BEGIN" }).await?;
-        let query = if file {
-            "SELECT seq, digest FROM paygo_head WHERE one = 1"
+        // Both in one go: the database is asked once.
+        let statements = if self.is_file() {
+            "BEGIN IMMEDIATE; SELECT seq, digest FROM paygo_head WHERE one = 1"
         } else {
-            "SELECT seq, digest FROM paygo_head WHERE one = 1 FOR UPDATE"
+            "BEGIN; SELECT seq, digest FROM paygo_head WHERE one = 1 FOR UPDATE"
         };
-        let row = sqlx::query(query).fetch_one(self.connection()?).await?;
-        head(&row)
+        let rows = sqlx::raw_sql(statements).fetch_all(self.connection()?).await?;
+        let found = head(rows.first().ok_or_else(|| StoreError::Damaged("the log has no head".to_owned()))?)?;
+        self.begun = found.seq;
+        Ok(found)
     }
 
-    async fn try_append(&mut self, lines: &[String], new: Head) -> Result<(), StoreError> {
-        let count = u64::try_from(lines.len()).unwrap_or(u64::MAX);
-        let before = new.seq.checked_sub(count).ok_or_else(|| StoreError::Damaged("numbers below zero".to_owned()))?;
-        sqlx::query("INSERT INTO paygo_pages (last, lines) VALUES ($1, $2)")
-            .bind(number(new.seq)?)
-            .bind(lines.join("\n"))
-            .execute(self.connection()?)
+    /// Everything in one go, the predicate inside: the database is asked once. Whether it was this one that moved the head is asked by
+    /// what changed: another may have written the very same entry.
+    async fn try_extend(&mut self, from: Head, lines: &str, to: Head) -> Result<bool, StoreError> {
+        let statements = if self.is_file() {
+            "BEGIN IMMEDIATE; \
+             INSERT INTO paygo_pages (last, lines) SELECT $1, $2 FROM paygo_head WHERE one = 1 AND seq = $4 AND digest = $5; \
+             UPDATE paygo_head SET seq = $1, digest = $3 WHERE one = 1 AND seq = $4 AND digest = $5; \
+             SELECT 1 WHERE changes() = 1; \
+             COMMIT"
+        } else {
+            "WITH moved AS (UPDATE paygo_head SET seq = $1, digest = $3 WHERE one = 1 AND seq = $4 AND digest = $5 RETURNING seq), \
+             page AS (INSERT INTO paygo_pages (last, lines) SELECT $1, $2 FROM moved) \
+             SELECT 1 FROM moved"
+        };
+        let moved = sqlx::query(statements)
+            .bind(number(to.seq)?)
+            .bind(lines)
+            .bind(to.digest.to_string())
+            .bind(number(from.seq)?)
+            .bind(from.digest.to_string())
+            .fetch_all(self.connection()?)
             .await?;
-        // The predicate is inside the statement: a head that somebody else moved is not moved.
-        let moved = sqlx::query("UPDATE paygo_head SET seq = $1, digest = $2 WHERE one = 1 AND seq = $3")
-            .bind(number(new.seq)?)
-            .bind(new.digest.to_string())
-            .bind(number(before)?)
-            .execute(self.connection()?)
-            .await?;
-        if moved.rows_affected() == 1 {
+        Ok(moved.len() == 1)
+    }
+
+    async fn try_append(&mut self, lines: &str, last: u64) -> Result<(), StoreError> {
+        // The predicate is inside the statement: nothing is appended to a log whose head somebody else has moved.
+        let page = "INSERT INTO paygo_pages (last, lines) SELECT $1, $2 FROM paygo_head WHERE one = 1 AND seq = $3";
+        let (last, begun) = (number(last)?, number(self.begun)?);
+        let appended = sqlx::query(page).bind(last).bind(lines).bind(begun).execute(self.connection()?).await?;
+        if appended.rows_affected() == 1 {
             return Ok(());
         }
-        Err(StoreError::Damaged(format!("the log does not end at entry {before}, where it was found")))
+        Err(StoreError::Damaged(format!("the log does not end at entry {begun}, where it was found")))
+    }
+
+    async fn try_commit(&mut self, head: Head) -> Result<(), StoreError> {
+        let (Head { seq, digest }, begun) = (head, self.begun);
+        let moved = format!("UPDATE paygo_head SET seq = {seq}, digest = '{digest}' WHERE one = 1 AND seq = {begun}");
+        self.run(&format!("{moved}; COMMIT")).await
     }
 
     async fn try_save(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
@@ -244,8 +268,13 @@ impl Store for SqlStore {
         self.step(outcome).await
     }
 
-    async fn append(&mut self, lines: &[String], head: Head) -> Result<(), StoreError> {
-        let outcome = self.try_append(lines, head).await;
+    async fn extend(&mut self, from: Head, lines: &str, to: Head) -> Result<bool, StoreError> {
+        let outcome = self.try_extend(from, lines, to).await;
+        self.step(outcome).await
+    }
+
+    async fn append(&mut self, lines: &str, last: u64) -> Result<(), StoreError> {
+        let outcome = self.try_append(lines, last).await;
         self.step(outcome).await
     }
 
@@ -254,8 +283,8 @@ impl Store for SqlStore {
         self.step(outcome).await
     }
 
-    async fn commit(&mut self) -> Result<(), StoreError> {
-        let outcome = self.run("COMMIT").await;
+    async fn commit(&mut self, head: Head) -> Result<(), StoreError> {
+        let outcome = self.try_commit(head).await;
         self.step(outcome).await
     }
 

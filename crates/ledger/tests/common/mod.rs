@@ -75,6 +75,11 @@ impl FakeClock {
         self.0.store(at, Ordering::SeqCst);
     }
 
+    /// The time; the next time a millisecond later.
+    pub(crate) fn step(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::SeqCst)
+    }
+
     pub(crate) fn clock(&self) -> Clock {
         let at = Arc::clone(&self.0);
         Arc::new(move || at.load(Ordering::SeqCst))
@@ -86,7 +91,7 @@ pub(crate) fn name(text: &str) -> Name {
 }
 
 pub(crate) fn who(text: &str) -> Requester {
-    Requester { name: name(text), explicit_curves: false }
+    Requester::new(name(text))
 }
 
 pub(crate) fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {

@@ -14,7 +14,7 @@ use axum::Form;
 use axum::Router;
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
@@ -248,7 +248,10 @@ struct Login {
 /// Keeps a token in the browser, out of reach for scripts and never sent from another site.
 async fn log_in(State(service): State<Arc<Service>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let from = peer(&parts);
+    if is_from_elsewhere(&parts.headers) {
+        return Wrong(Problem::CrossSite).into_response();
+    }
+    let (from, secure) = (peer(&parts), service.secure || is_behind_tls(&parts.headers));
     let form = Form::<Login>::from_request(Request::from_parts(parts, body), &service).await;
     let token = form.as_ref().map(|Form(login)| login.token.trim()).unwrap_or_default();
     if service.holder(token).is_none() {
@@ -260,15 +263,34 @@ async fn log_in(State(service): State<Arc<Service>>, request: Request) -> Respon
         };
         return (status, login(Some(wrong), false)).into_response();
     }
-    keep(&service, token, KEPT)
+    keep(token, KEPT, secure)
 }
 
-async fn log_out(State(service): State<Arc<Service>>) -> Response {
-    keep(&service, "", 0)
+async fn log_out(State(service): State<Arc<Service>>, headers: HeaderMap) -> Response {
+    if is_from_elsewhere(&headers) {
+        return Wrong(Problem::CrossSite).into_response();
+    }
+    keep("", 0, service.secure || is_behind_tls(&headers))
 }
 
-fn keep(service: &Service, token: &str, seconds: u32) -> Response {
-    let secure = if service.secure { "; Secure" } else { "" };
+/// Whether a form was sent by a page of another site, which browsers say: nobody is to be logged in as somebody else, or out.
+fn is_from_elsewhere(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    match (text("sec-fetch-site"), text("origin"), text("host")) {
+        (Some(site), _, _) => !["same-origin", "none"].contains(&site),
+        (None, Some(origin), Some(host)) => origin.split_once("://").map(|(_, place)| place) != Some(host),
+        (None, Some(_), None) => true,
+        (None, None, _) => false,
+    }
+}
+
+/// Whether a proxy says that the browser came over TLS. Whoever makes that up makes only their own cookie stricter.
+fn is_behind_tls(headers: &HeaderMap) -> bool {
+    headers.get("x-forwarded-proto").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"https"))
+}
+
+fn keep(token: &str, seconds: u32, secure: bool) -> Response {
+    let secure = if secure { "; Secure" } else { "" };
     let cookie = format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
     let mut response = Redirect::to(if seconds > 0 { "/" } else { "/login" }).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
@@ -281,12 +303,13 @@ fn keep(service: &Service, token: &str, seconds: u32) -> Response {
 async fn events(
     State(service): State<Arc<Service>>,
     caller: Caller,
-) -> Sse<impl futures_util::Stream<Item = Result<Event, Infallible>>> {
+) -> Result<Sse<impl futures_util::Stream<Item = Result<Event, Infallible>>>, Problem> {
     let (changes, ending) = (service.ledger.changes(), service.ending.subscribe());
     let hash = caller.token.hash;
+    let ticket = service.streams.take(hash).ok_or(Problem::TooManyRequests)?;
     let stream = futures_util::stream::unfold(
-        (service, changes, ending),
-        move |(service, mut changes, mut ending)| async move {
+        (service, changes, ending, ticket),
+        move |(service, mut changes, mut ending, ticket)| async move {
             let goes_on = tokio::select! {
                 changed = changes.changed() => changed.is_ok(),
                 _ = ending.wait_for(|ending| *ending) => false,
@@ -298,10 +321,10 @@ async fn events(
             }
             tokio::time::sleep(PULSE).await;
             changes.mark_unchanged();
-            Some((Ok(Event::default().event("change").data("look again")), (service, changes, ending)))
+            Some((Ok(Event::default().event("change").data("look again")), (service, changes, ending, ticket)))
         },
     );
-    Sse::new(stream).keep_alive(KeepAlive::default())
+    Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ impl Served {
 
     pub(crate) fn grant(&self, holder: &str, role: Role, datasets: Option<&[&str]>, days: Option<u32>) -> String {
         let name = |text: &str| Name::new(text).expect("a name");
-        let by = Requester { name: name("test"), explicit_curves: false };
+        let by = Requester::new(name("test"));
         let datasets = datasets.map(|names| names.iter().map(|text| name(text)).collect());
         let new = NewToken { holder: name(holder), role, datasets, explicit_curves: false, expires_in_days: days };
         self.runtime.block_on(self.ledger.grant(&by, new)).expect("granted").token
