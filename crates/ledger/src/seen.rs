@@ -63,12 +63,6 @@ impl Seen {
         self.fingerprints.len() as u64
     }
 
-    pub(crate) fn reserve(&mut self, more: usize) {
-        self.fingerprints.reserve(more);
-        let Self { fingerprints, table } = self;
-        table.reserve(more, |&i| fingerprints[i as usize]);
-    }
-
     /// Adds the next entry.
     pub(crate) fn push(&mut self, fingerprint: Option<&Fingerprint>) {
         let value = fingerprint.map_or(0, |fingerprint| fingerprint.0);
@@ -107,17 +101,43 @@ impl Seen {
         self.fingerprints[start..].iter().flat_map(|value| value.to_le_bytes()).collect()
     }
 
-    /// Adds entries as they were stored; `false` when these are no fingerprints.
-    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> bool {
-        let (words, []) = bytes.as_chunks::<8>() else { return false };
-        self.reserve(words.len());
-        for word in words {
-            let value = u64::from_le_bytes(*word);
-            self.push((value != 0).then_some(&Fingerprint(value)));
+    /// Entries as they were stored; `None` when these are no fingerprints.
+    pub(crate) fn from_bytes(chunks: &[Vec<u8>]) -> Option<Self> {
+        let count: usize = chunks.iter().map(|chunk| chunk.len() / 8).sum();
+        // Room for more, so that those who ask first do not wait for it.
+        let room = count + count / 8;
+        let mut fingerprints: Vec<u64> = Vec::with_capacity(room);
+        for chunk in chunks {
+            let (words, []) = chunk.as_chunks::<8>() else { return None };
+            fingerprints.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
         }
-        true
+        // In the order of the places in the table, roughly: millions of places in any order would each be fetched from memory.
+        let mut table = HashTable::with_capacity(room);
+        // A power of two, of which at most seven eighths are taken.
+        let places = (table.capacity() * 8 / 7).next_power_of_two() as u64;
+        let part = |value: u64| usize::try_from((value & (places - 1)) * PARTS as u64 / places).unwrap_or(0);
+        let each = || (0..u32::MAX).zip(fingerprints.iter().copied()).filter(|(_, value)| *value != 0);
+        let mut parts = [0; PARTS];
+        each().for_each(|(_, value)| parts[part(value)] += 1);
+        let mut total = 0;
+        for first in &mut parts {
+            total += std::mem::replace(first, total);
+        }
+        let mut ordered = vec![(0, 0); total];
+        for (index, value) in each() {
+            let next = &mut parts[part(value)];
+            ordered[*next] = (index, value);
+            *next += 1;
+        }
+        for (index, value) in ordered {
+            table.insert_unique(value, index, |&i: &u32| fingerprints[i as usize]);
+        }
+        Some(Self { fingerprints, table })
     }
 }
+
+/// Parts into which a table is filled one after another.
+const PARTS: usize = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -141,6 +161,14 @@ mod tests {
         assert_eq!((seen.len(), seen.find(&of(1)), seen.find(&of(499))), (500, vec![2], vec![500]));
         assert!((500..1000).all(|i| seen.find(&of(i)).is_empty()));
         assert_eq!(seen.bytes_after(0), before[..4000]);
+        // As it was stored, in pieces.
+        let stored = [before[..800].to_vec(), before[800..4000].to_vec()];
+        let mut stored = Seen::from_bytes(&stored).expect("fingerprints");
+        assert_eq!((stored.len(), stored.bytes_after(0)), (500, before[..4000].to_vec()));
+        assert!((0..1000).all(|i| stored.find(&of(i)) == seen.find(&of(i))));
+        stored.forget_after(2);
+        assert_eq!((stored.find(&of(1)), stored.find(&of(2))), (vec![2], vec![]));
+        assert!(Seen::from_bytes(&[vec![0; 7]]).is_none());
         seen.push(Some(&of(7000)));
         assert_eq!(seen.find(&of(7000)), [501]);
     }

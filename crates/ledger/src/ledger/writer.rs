@@ -157,13 +157,9 @@ impl<S: Store> Writer<S> {
         let stored = stored.and_then(|text| serde_json::from_str::<StoredState>(&text).ok());
         if let Some(state) = stored.and_then(|stored| State::try_from(&stored).ok()) {
             let chunks = self.store.fingerprints().await?;
-            self.seen.reserve(chunks.iter().map(|chunk| chunk.len() / 8).sum());
-            let whole = chunks.iter().all(|chunk| self.seen.push_bytes(chunk));
-            if whole && self.seen.len() == state.seq() {
+            if let Some(seen) = Seen::from_bytes(&chunks).filter(|seen| seen.len() == state.seq()) {
                 (self.saved, self.trusted) = (state.seq(), true);
-                self.working = state;
-            } else {
-                self.seen = Seen::default();
+                (self.working, self.seen) = (state, seen);
             }
         }
         let head = self.store.begin().await?;
