@@ -6,7 +6,7 @@
 use crate::names::{Name, Note, RequestId};
 use paygo_accounting::stored::{Decimal, StoredRule};
 use paygo_accounting::wire::{FilterWords, Mechanism, Neighbors};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
@@ -14,9 +14,9 @@ use std::fmt;
 pub const VERSION: u32 = 1;
 
 /// SHA-256 of an entry's line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String, pattern = "^[0-9a-f]{64}$"))]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct Digest([u8; 32]);
 
 impl Digest {
@@ -35,6 +35,16 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    fn hex(&self) -> [u8; 64] {
+        const HEX: [u8; 16] = *b"0123456789abcdef";
+        let mut hex = [0; 64];
+        let (pairs, _) = hex.as_chunks_mut::<2>();
+        for (pair, byte) in pairs.iter_mut().zip(self.0) {
+            *pair = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+        }
+        hex
+    }
+
     /// The bytes.
     #[must_use]
     pub const fn bytes(&self) -> &[u8; 32] {
@@ -44,20 +54,18 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from(*self))
+        f.write_str(as_text(&self.hex()))
     }
 }
 
-impl From<Digest> for String {
-    fn from(digest: Digest) -> Self {
-        const HEX: [u8; 16] = *b"0123456789abcdef";
-        let mut text = Self::with_capacity(64);
-        for byte in digest.0 {
-            text.push(char::from(HEX[usize::from(byte >> 4)]));
-            text.push(char::from(HEX[usize::from(byte & 15)]));
-        }
-        text
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(as_text(&self.hex()))
     }
+}
+
+fn as_text(hex: &[u8; 64]) -> &str {
+    std::str::from_utf8(hex).expect("hexadecimal digits")
 }
 
 impl TryFrom<String> for Digest {
@@ -111,6 +119,16 @@ impl Entry {
     pub fn line(&self) -> String {
         serde_json::to_string(self).expect("plain data")
     }
+
+    /// Appends the line that is stored, and says its digest.
+    ///
+    /// # Panics
+    /// Never: every event is plain data.
+    pub fn write(&self, page: &mut Vec<u8>) -> Digest {
+        let start = page.len();
+        serde_json::to_writer(&mut *page, self).expect("plain data");
+        Digest::of_bytes(&page[start..])
+    }
 }
 
 /// What happened.
@@ -153,7 +171,7 @@ pub enum Event {
         /// Whose requests count.
         members: Vec<Name>,
         /// The ceiling, in the dataset's own currency.
-        rule: StoredRule,
+        rule: Box<StoredRule>,
     },
     /// A token for whoever shall ask over the network.
     TokenGranted {
@@ -319,7 +337,7 @@ pub struct Decided {
     pub note: Option<Note>,
     /// Why not; `None` when it was admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<Refused>,
+    pub refused: Option<Box<Refused>>,
 }
 
 /// Why a request was refused.

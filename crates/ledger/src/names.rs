@@ -1,8 +1,10 @@
-//! What things are called: checked once, so that they fit into addresses, files and pages as they are.
+//! What things are called: checked once, so that they fit into addresses, files and pages as they are. Cheap to clone: every
+//! request has some, and every entry holds them.
 
 use paygo_accounting::params::OutOfDomain;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
+use std::sync::Arc;
 
 /// The name of a dataset, a block, an allowance, a token or whoever asks.
 ///
@@ -11,10 +13,10 @@ use std::fmt;
 /// assert!(Name::new("sales-2026.q4").is_ok());
 /// assert!(Name::new("../etc").is_err());
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._@-]*$"))]
-#[serde(try_from = "String", into = "String")]
-pub struct Name(String);
+#[serde(try_from = "String")]
+pub struct Name(Arc<str>);
 
 impl Name {
     /// The longest name.
@@ -28,7 +30,7 @@ impl Name {
             && name.starts_with(|c: char| c.is_ascii_alphanumeric())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-@".contains(c));
         if fits {
-            return Ok(Self(name));
+            return Ok(Self(name.into()));
         }
         let allowed = "1 to 64 of the letters a-z, A-Z, 0-9, '.', '_', '-', '@', the first a letter or digit";
         Err(OutOfDomain::new("name", format!("{:?}", shortened(&name)), allowed))
@@ -42,10 +44,10 @@ impl Name {
 }
 
 /// The id that a client makes for a request and keeps: a retry with the same id hears the first answer.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String, min_length = 1, max_length = 128))]
-#[serde(try_from = "String", into = "String")]
-pub struct RequestId(String);
+#[serde(try_from = "String")]
+pub struct RequestId(Arc<str>);
 
 impl RequestId {
     /// The longest id.
@@ -56,7 +58,7 @@ impl RequestId {
     pub fn new(id: impl Into<String>) -> Result<Self, OutOfDomain> {
         let id = id.into();
         if (1..=Self::LONGEST).contains(&id.len()) && !id.chars().any(char::is_control) {
-            return Ok(Self(id));
+            return Ok(Self(id.into()));
         }
         Err(OutOfDomain::new("id", format!("{:?}", shortened(&id)), "1 to 128 bytes without control characters"))
     }
@@ -69,10 +71,10 @@ impl RequestId {
 }
 
 /// What a request was for, in a few words for those who read the log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String, max_length = 256))]
-#[serde(try_from = "String", into = "String")]
-pub struct Note(String);
+#[serde(try_from = "String")]
+pub struct Note(Arc<str>);
 
 impl Note {
     /// # Errors
@@ -80,7 +82,7 @@ impl Note {
     pub fn new(note: impl Into<String>) -> Result<Self, OutOfDomain> {
         let note = note.into();
         if note.len() <= 256 && !note.chars().any(char::is_control) {
-            return Ok(Self(note));
+            return Ok(Self(note.into()));
         }
         Err(OutOfDomain::new("note", format!("{:?}", shortened(&note)), "at most 256 bytes without control characters"))
     }
@@ -110,9 +112,9 @@ macro_rules! text {
                 Self::new(text)
             }
         }
-        impl From<$name> for String {
-            fn from(name: $name) -> Self {
-                name.0
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
         impl fmt::Display for $name {

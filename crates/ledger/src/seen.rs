@@ -18,11 +18,11 @@ pub(crate) enum Kind {
 }
 
 /// A request, as far as ids go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint(u64);
 
 impl Fingerprint {
-    pub(crate) fn new(kind: Kind, dataset: &Name, by: &Name, id: &RequestId) -> Self {
+    pub(crate) fn new(kind: Kind, (dataset, by, id): (&Name, &Name, &RequestId)) -> Self {
         let mut hash = Sha256::new();
         hash.update([match kind {
             Kind::Request => 1,
@@ -43,9 +43,9 @@ impl Fingerprint {
     /// Of an entry.
     pub(crate) fn of(entry: &Entry) -> Option<Self> {
         if let Some((decided, _)) = entry.event.decision() {
-            return Some(Self::new(Kind::Request, &decided.dataset, &decided.by, &decided.id));
+            return Some(Self::new(Kind::Request, (&decided.dataset, &decided.by, &decided.id)));
         }
-        entry.event.end().map(|(dataset, by, id)| Self::new(Kind::End, dataset, by, id))
+        entry.event.end().map(|request| Self::new(Kind::End, request))
     }
 }
 
@@ -64,7 +64,7 @@ impl Seen {
     }
 
     /// Adds the next entry.
-    pub(crate) fn push(&mut self, fingerprint: Option<&Fingerprint>) {
+    pub(crate) fn push(&mut self, fingerprint: Option<Fingerprint>) {
         let value = fingerprint.map_or(0, |fingerprint| fingerprint.0);
         let Self { fingerprints, table } = self;
         // Past four billion entries a retry is charged again: too much, never too little.
@@ -148,12 +148,12 @@ mod tests {
         let name = |text: &str| Name::new(text).expect("a name");
         let of = |id: u32| {
             let id = RequestId::new(id.to_string()).expect("an id");
-            Fingerprint::new(Kind::Request, &name("sales"), &name("alice"), &id)
+            Fingerprint::new(Kind::Request, (&name("sales"), &name("alice"), &id))
         };
         let mut seen = Seen::default();
         for i in 0..1000 {
             // Entries that answer nothing, and one that is answered twice.
-            seen.push((i % 3 != 0).then(|| of(if i == 998 { 1 } else { i })).as_ref());
+            seen.push((i % 3 != 0).then(|| of(if i == 998 { 1 } else { i })));
         }
         let before = seen.bytes_after(0);
         assert_eq!(seen.find(&of(1)), [2, 999]);
@@ -169,7 +169,7 @@ mod tests {
         stored.forget_after(2);
         assert_eq!((stored.find(&of(1)), stored.find(&of(2))), (vec![2], vec![]));
         assert!(Seen::from_bytes(&[vec![0; 7]]).is_none());
-        seen.push(Some(&of(7000)));
+        seen.push(Some(of(7000)));
         assert_eq!(seen.find(&of(7000)), [501]);
     }
 }

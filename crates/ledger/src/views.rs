@@ -244,7 +244,7 @@ impl Decision {
             blocks: decided.blocks.clone(),
             note: decided.note.clone(),
             decision: if decided.refused.is_some() { Verdict::Refuse } else { Verdict::Admit },
-            refused: decided.refused.clone(),
+            refused: decided.refused.as_deref().cloned(),
             reserved: expires.is_some(),
         })
     }

@@ -5,6 +5,7 @@ use crate::names::{Name, Note, RequestId};
 use paygo_accounting::wire::{FilterWords, Mechanism, Neighbors, Number};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A dataset to be made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -200,9 +201,11 @@ pub struct Answer {
     /// Which account follows: the one that refused, else the fullest that it touched.
     pub account: AccountName,
     /// What has been spent there by now.
-    pub spent: BTreeMap<String, Number>,
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, Number>))]
+    pub spent: Arc<Meters>,
     /// What is left there now.
-    pub remaining: BTreeMap<String, Number>,
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, Number>))]
+    pub remaining: Arc<Meters>,
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -240,7 +240,7 @@ fn a_forged_chain_is_found_where_it_contradicts_itself() {
             a_log(&place).await;
             let mut store = place.store().await;
             let lines = store.lines(0, 1000).await.expect("lines");
-            let mut prev = String::from(Digest::ZERO);
+            let mut prev = Digest::ZERO.to_string();
             let mut changed = false;
             let mut forged = Vec::new();
             for line in &lines {

@@ -1,6 +1,6 @@
 //! Answers: a decision as it is written in the log, and what is left by now.
 
-use crate::entry::{AccountName, Decided, Digest, Entry};
+use crate::entry::{AccountName, Digest, Entry};
 use crate::names::Name;
 use crate::state::{Dataset, Quote, State, unit};
 use crate::views::meters;
@@ -9,6 +9,7 @@ use paygo_accounting::charge::{Charge, Sums};
 use paygo_accounting::filter::Meter;
 use paygo_accounting::wire::Side;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// How many are counted at most where the question is how many would fit.
 const MOST: u64 = 1 << 40;
@@ -39,15 +40,30 @@ pub(super) fn what_if(dataset: &Dataset, quote: &Quote, one: &Charge, blocks: Op
 /// Answers to the requests of one batch: what is left is computed once for each account.
 pub(super) struct Answers<'a> {
     state: &'a State,
-    /// By dataset and account: spent and left.
-    meters: HashMap<(&'a Name, AccountName), (Meters, Meters)>,
+    /// By dataset and account.
+    refusing: HashMap<(&'a Name, &'a AccountName), Balance>,
     /// By dataset, blocks and requester: the fullest account.
-    fullest: HashMap<(&'a Name, Option<&'a [Name]>, &'a Name), AccountName>,
+    fullest: HashMap<(&'a Name, Option<&'a [Name]>, &'a Name), Balance>,
+}
+
+/// An account, and what is spent and left there.
+#[derive(Clone)]
+struct Balance {
+    account: AccountName,
+    spent: Arc<Meters>,
+    remaining: Arc<Meters>,
+}
+
+impl Balance {
+    fn new((account, each): (AccountName, Vec<Meter>)) -> Self {
+        let spent = Arc::new(meters(&each, |meter| meter.spent, Side::Up));
+        Self { account, spent, remaining: Arc::new(meters(&each, Meter::remaining, Side::Down)) }
+    }
 }
 
 impl<'a> Answers<'a> {
     pub(super) fn new(state: &'a State) -> Self {
-        Self { state, meters: HashMap::new(), fullest: HashMap::new() }
+        Self { state, refusing: HashMap::new(), fullest: HashMap::new() }
     }
 
     /// The answer that an entry holds; `price` is what its request costs.
@@ -59,39 +75,33 @@ impl<'a> Answers<'a> {
         price: impl FnOnce() -> Option<Sums>,
     ) -> Option<Answer> {
         let (decided, expires) = entry.event.decision()?;
+        let (blocks, by) = (decided.blocks.as_deref(), &decided.by);
         let dataset = self.state.dataset(&decided.dataset)?;
-        let account = match &decided.refused {
-            Some(refused) => refused.account.clone(),
-            None => self.fullest(dataset, decided),
+        let refused = decided.refused.as_ref();
+        let tells = |account| Balance::new(dataset.fullest_of(blocks, by, account));
+        let Balance { account, spent, remaining } = match refused.map(|refused| &refused.account) {
+            Some(account) => {
+                let known = self.refusing.entry((&decided.dataset, account));
+                known.or_insert_with(|| tells(Some(account)))
+            }
+            None => self.fullest.entry((&decided.dataset, blocks, by)).or_insert_with(|| tells(None)),
         };
-        let key = (&decided.dataset, account.clone());
-        let known = dataset.find_account(&account)?;
-        let (spent, remaining) = self.meters.entry(key).or_insert_with(|| {
-            let each = known.meters();
-            (meters(&each, |meter| meter.spent, Side::Up), meters(&each, Meter::remaining, Side::Down))
-        });
+        let known = dataset.find_account(account)?;
         let alone = |price| meters(&known.filter().meters_of(&price), |meter| meter.spent, Side::Up);
-        let requested = if decided.refused.is_some() { price().map(alone) } else { None };
         Some(Answer {
             id: decided.id.clone(),
-            decision: if decided.refused.is_some() { Verdict::Refuse } else { Verdict::Admit },
+            decision: if refused.is_some() { Verdict::Refuse } else { Verdict::Admit },
             repeated,
             entry: entry.seq,
             receipt: digest,
             at: entry.at,
-            account,
-            spent: spent.clone(),
-            remaining: remaining.clone(),
-            reason: decided.refused.as_ref().map(|refused| refused.reason.clone()),
-            requested,
-            largest_count: decided.refused.as_ref().map(|refused| refused.largest_count),
-            expires: expires.filter(|_| decided.refused.is_none()),
+            account: account.clone(),
+            spent: Arc::clone(spent),
+            remaining: Arc::clone(remaining),
+            reason: refused.map(|refused| refused.reason.clone()),
+            requested: if refused.is_some() { price().map(alone) } else { None },
+            largest_count: refused.map(|refused| refused.largest_count),
+            expires: expires.filter(|_| refused.is_none()),
         })
-    }
-
-    fn fullest(&mut self, dataset: &Dataset, decided: &'a Decided) -> AccountName {
-        let (blocks, by) = (decided.blocks.as_deref(), &decided.by);
-        let fullest = self.fullest.entry((&decided.dataset, blocks, by));
-        fullest.or_insert_with(|| dataset.fullest_of(blocks, by, None).0).clone()
     }
 }

@@ -1,6 +1,7 @@
 //! The handle that many share: requests go to one writer, readings come from what is committed.
 
 mod answer;
+mod decider;
 mod writer;
 
 use crate::entry::{Digest, Entry};
@@ -95,7 +96,7 @@ pub struct Ledger {
 type Prices = HashMap<Arc<str>, Arc<Charge>>;
 
 struct Inner {
-    jobs: Mutex<Option<mpsc::Sender<Job>>>,
+    jobs: mpsc::Sender<Job>,
     committed: Arc<RwLock<State>>,
     changes: watch::Receiver<u64>,
     /// Why the writer has stopped, if it has.
@@ -130,10 +131,9 @@ impl Ledger {
         let (changed, changes) = watch::channel(0);
         let committed = Arc::new(RwLock::new(State::default()));
         let broken = Arc::new(OnceLock::new());
-        let writer =
-            Writer::open(store, Arc::clone(&clock), Arc::clone(&committed), changed, Arc::clone(&broken)).await?;
-        let writer = Mutex::new(Some(tokio::spawn(writer.run(queue))));
-        let jobs = Mutex::new(Some(jobs));
+        let (its_clock, its_state, its_end) = (Arc::clone(&clock), Arc::clone(&committed), Arc::clone(&broken));
+        let writer = Writer::open(store, its_clock, queue, its_state, changed, its_end).await?;
+        let writer = Mutex::new(Some(tokio::spawn(writer.run())));
         Ok(Self {
             inner: Arc::new(Inner { jobs, committed, changes, broken, clock, priced: Mutex::default(), writer }),
         })
@@ -141,7 +141,7 @@ impl Ledger {
 
     /// Answers what was asked, and closes.
     pub async fn close(&self) {
-        drop(lock(&self.inner.jobs).take());
+        self.inner.jobs.send(Job::Close).await.ok();
         let writer = lock(&self.inner.writer).take();
         if let Some(writer) = writer {
             writer.await.ok();
@@ -151,7 +151,7 @@ impl Ledger {
     /// Whether the writer still answers.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        lock(&self.inner.jobs).as_ref().is_some_and(|jobs| !jobs.is_closed())
+        !self.inner.jobs.is_closed()
     }
 
     /// Reads what is committed.
@@ -176,9 +176,8 @@ impl Ledger {
             Some(broken) => LedgerError::Broken(broken.clone()),
             None => LedgerError::Unavailable("the ledger is closed".to_owned()),
         };
-        let jobs = lock(&self.inner.jobs).clone().ok_or_else(closed)?;
         let (answer, reply) = oneshot::channel();
-        jobs.send(job(answer)).await.map_err(|_| closed())?;
+        self.inner.jobs.send(job(answer)).await.map_err(|_| closed())?;
         reply.await.map_err(|_| closed())
     }
 
@@ -219,7 +218,7 @@ impl Ledger {
             let (Some(&first), Some(&last)) = (run.first(), run.last()) else { continue };
             let lines = self.lines(first.saturating_sub(1), last.saturating_sub(first) + 1).await?;
             for (number, line) in (first..).zip(&lines).filter(|(number, _)| run.contains(number)) {
-                entries.push(writer::parse(number, line)?);
+                entries.push(decider::parse(number, line)?);
             }
         }
         Ok(entries)
@@ -384,7 +383,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`] when it cannot be made, or the answer is not known.
     pub async fn create_dataset(&self, by: &Requester, new: NewDataset) -> Result<Done, LedgerError> {
-        self.doing(by, Command::CreateDataset(new)).await
+        self.doing(by, Command::CreateDataset(Box::new(new))).await
     }
 
     /// Adds blocks, each with the whole budget; those that are there already stay.
@@ -408,7 +407,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`] when it cannot be set, or the answer is not known.
     pub async fn set_allowance(&self, by: &Requester, dataset: &Name, new: NewAllowance) -> Result<Done, LedgerError> {
-        self.doing(by, Command::SetAllowance { dataset: dataset.clone(), allowance: new }).await
+        self.doing(by, Command::SetAllowance { dataset: dataset.clone(), allowance: Box::new(new) }).await
     }
 
     /// Grants a token. Its text is told once, here; the log holds a hash of it.

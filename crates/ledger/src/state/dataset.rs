@@ -178,9 +178,6 @@ impl Account {
     }
 }
 
-/// Accounts and their names.
-pub(super) type Touched<'a> = Box<dyn Iterator<Item = (AccountName, &'a Account)> + 'a>;
-
 impl Dataset {
     pub(super) fn new(settings: Settings) -> Self {
         let accounts = if settings.has_blocks {
@@ -374,7 +371,11 @@ impl Dataset {
     }
 
     /// The accounts that a request touches: those of its blocks, or the whole, and the ceilings of whoever asks.
-    pub(super) fn touched<'a>(&'a self, blocks: Option<&'a [Name]>, by: &'a Name) -> Touched<'a> {
+    pub(super) fn touched<'a>(
+        &'a self,
+        blocks: Option<&'a [Name]>,
+        by: &'a Name,
+    ) -> impl Iterator<Item = (AccountName, &'a Account)> {
         let whole = if blocks.is_none() { self.accounts.get(&AccountName::Dataset) } else { None };
         let blocks = blocks.unwrap_or_default().iter().filter_map(|block| {
             let name = AccountName::Block(block.clone());
@@ -382,7 +383,7 @@ impl Dataset {
         });
         let ceilings = self.allowances.iter().filter(move |(_, allowance)| allowance.members.contains(by));
         let ceilings = ceilings.map(|(name, allowance)| (AccountName::Allowance(name.clone()), &allowance.account));
-        Box::new(whole.map(|account| (AccountName::Dataset, account)).into_iter().chain(blocks).chain(ceilings))
+        whole.map(|account| (AccountName::Dataset, account)).into_iter().chain(blocks).chain(ceilings)
     }
 
     fn account(&mut self, name: &AccountName) -> Option<&mut Account> {

@@ -55,7 +55,7 @@ pub struct Asked {
 #[derive(Clone, Debug)]
 pub enum Command {
     /// A new dataset.
-    CreateDataset(NewDataset),
+    CreateDataset(Box<NewDataset>),
     /// More blocks.
     AddBlocks {
         /// Where.
@@ -73,7 +73,7 @@ pub enum Command {
         /// Where.
         dataset: Name,
         /// What.
-        allowance: NewAllowance,
+        allowance: Box<NewAllowance>,
     },
     /// A token, of which only the hash is told.
     GrantToken {
@@ -317,7 +317,7 @@ impl State {
                 let known = self.open(dataset)?;
                 at_most("members", allowance.members.len(), MOST_THINGS)?;
                 at_most("allowances", known.allowances.len() + 1, MOST_THINGS)?;
-                let rule = StoredRule::from(&ceiling(known.rule(), known.words().delta(), allowance)?);
+                let rule = Box::new(StoredRule::from(&ceiling(known.rule(), known.words().delta(), allowance)?));
                 let (members, allowance) = (allowance.members.clone(), allowance.name.clone());
                 Ok(vec![Event::AllowanceSet { dataset: dataset.clone(), by, allowance, members, rule }])
             }
@@ -331,7 +331,7 @@ impl State {
                 Ok(vec![Event::TokenGranted { holder, by, hash, role, datasets, explicit_curves, expires }])
             }
             Command::RevokeToken { hash } => {
-                self.tokens.get(&hash.to_string()).ok_or(Mistake::UnknownToken)?;
+                self.tokens.get(hash).ok_or(Mistake::UnknownToken)?;
                 Ok(vec![Event::TokenRevoked { hash: *hash, by }])
             }
             Command::Spend(priced) => {
@@ -439,7 +439,7 @@ impl State {
         let blocks = dataset.blocks(priced.blocks.as_ref())?;
         let mut events = Vec::new();
         let price = self.price_entry(&priced.dataset, &priced.quote, &mut events);
-        let refused = dataset.refusal(&priced.quote, &priced.unit, blocks.as_deref(), &asked.by.name);
+        let refused = dataset.refusal(&priced.quote, &priced.unit, blocks.as_deref(), &asked.by.name).map(Box::new);
         let (dataset, by, id) = (priced.dataset.clone(), asked.by.name.clone(), priced.id.clone());
         Ok((events, Decided { dataset, by, id, price, blocks, note: priced.note.clone(), refused }))
     }

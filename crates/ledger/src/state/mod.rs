@@ -39,7 +39,7 @@ pub struct State {
     digest: Option<Digest>,
     at: u64,
     datasets: BTreeMap<Name, Dataset>,
-    tokens: BTreeMap<String, Token>,
+    tokens: BTreeMap<Digest, Token>,
     prices: Prices,
 }
 
@@ -170,7 +170,7 @@ impl State {
     /// The token with a hash, unless it has expired by a time.
     #[must_use]
     pub fn token(&self, hash: &Digest, at: u64) -> Option<&Token> {
-        self.tokens.get(&hash.to_string()).filter(|token| token.expires.is_none_or(|expires| at < expires))
+        self.tokens.get(hash).filter(|token| token.expires.is_none_or(|expires| at < expires))
     }
 
     /// What a mechanism was said to cost by an entry, if that is remembered.
@@ -232,17 +232,17 @@ impl State {
             Event::BlocksAdded { dataset, by: _, blocks } => self.known(dataset)?.add_blocks(blocks),
             Event::DatasetClosed { dataset, by: _ } => self.known(dataset)?.close(),
             Event::AllowanceSet { dataset, by: _, allowance, members, rule } => {
-                let rule = Arc::new(AnyRule::try_from(rule).map_err(|error| error.to_string())?);
+                let rule = Arc::new(AnyRule::try_from(&**rule).map_err(|error| error.to_string())?);
                 self.known(dataset)?.set_allowance(allowance, members, rule)?;
             }
             Event::TokenGranted { holder, by: _, hash, role, datasets, explicit_curves, expires } => {
                 let (holder, datasets) = (holder.clone(), datasets.clone());
                 let (explicit_curves, expires) = (*explicit_curves, *expires);
                 let token = Token { hash: *hash, holder, role: *role, datasets, explicit_curves, expires };
-                self.tokens.insert(hash.to_string(), token);
+                self.tokens.insert(*hash, token);
             }
             Event::TokenRevoked { hash, by: _ } => {
-                self.tokens.remove(&hash.to_string());
+                self.tokens.remove(hash);
             }
             Event::Priced { .. } => {
                 let price = self.read_price(&entry.event).ok_or("does not say a price in its dataset's currency")?;

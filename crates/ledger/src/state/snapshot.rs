@@ -328,7 +328,7 @@ impl TryFrom<&StoredState> for State {
             let (holder, datasets) = (token.holder.clone(), token.datasets.clone());
             let (hash, role, explicit_curves, expires) = (token.hash, token.role, token.explicit_curves, token.expires);
             let token = Token { hash, holder, role, datasets, explicit_curves, expires };
-            state.tokens.insert(hash.to_string(), token);
+            state.tokens.insert(hash, token);
         }
         for (entry, price) in &stored.prices {
             let dataset = state.dataset(&price.dataset).ok_or(SnapshotError::Sums)?;

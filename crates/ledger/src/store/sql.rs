@@ -62,7 +62,13 @@ impl SqlStore {
     /// What a connection needs to be durable and to give up.
     async fn prepare(&mut self) -> Result<(), StoreError> {
         if self.is_file() {
-            for pragma in ["busy_timeout = 10000", "journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"] {
+            for pragma in [
+                "busy_timeout = 10000",
+                "page_size = 16384",
+                "journal_mode = WAL",
+                "synchronous = FULL",
+                "fullfsync = ON",
+            ] {
                 self.run(&format!("PRAGMA {pragma}")).await?;
             }
             return Ok(());
