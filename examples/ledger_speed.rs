@@ -13,7 +13,7 @@ use paygo::server::{Door, Service, app, listen};
 use paygo_testkit::postgres::Server;
 use sqlx::{AnyConnection, Connection};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ async fn file() -> anyhow::Result<()> {
     let next = Arc::new(AtomicU64::new(0));
     let mut plain = Plain::open(&folder.path().join("plain.db")).await?;
     for _ in 0..TURNS {
-        let once = fsync(folder.path())?;
+        let once = fsync(folder.path(), 500, Duration::ZERO)?;
         let loops = plain.turn(Duration::from_secs(2)).await?;
         let one = one_by_one(&ledger, &next, Duration::from_secs(2)).await?;
         let many = together(&ledger, &next, Duration::from_secs(4)).await?;
@@ -149,15 +149,18 @@ impl Plain {
     }
 }
 
-/// Seconds of one small durable write.
-fn fsync(folder: &Path) -> anyhow::Result<f64> {
+/// Seconds of one small durable write, on average over some, with a pause between them.
+fn fsync(folder: &Path, times: u32, pause: Duration) -> anyhow::Result<f64> {
     let mut file = std::fs::File::create(folder.join("fsync"))?;
-    let start = Instant::now();
-    for _ in 0..500 {
+    let mut total = 0.0;
+    for _ in 0..times {
+        std::thread::sleep(pause);
+        let start = Instant::now();
         file.write_all(&[0; 4096])?;
         file.sync_data()?;
+        total += start.elapsed().as_secs_f64();
     }
-    Ok(start.elapsed().as_secs_f64() / 500.0)
+    Ok(total / f64::from(times))
 }
 
 /// What pgbench runs: a conditional update and an entry, durable, as the ledger's own decisions are.
@@ -223,43 +226,65 @@ async fn serve(name: &str, location: &Location, folder: &Path) -> anyhow::Result
     let (end, ends) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(listen(listener, app(service), Door::new(None), async move { drop(ends.await) }));
     let next = Arc::new(AtomicU64::new(0));
+    // At a rate that leaves room: then how long one waits is not how long the queue is.
+    let paced = Some(Duration::from_secs(u64::from(CONNECTIONS)) / RATE);
+    let ask = |pace, seconds| {
+        let (token, next) = (token.clone(), Arc::clone(&next));
+        tokio::task::spawn_blocking(move || crowd(address, &token, &next, pace, Duration::from_secs(seconds)))
+    };
     for _ in 0..TURNS {
-        let once = fsync(folder)?;
-        // As fast as it goes, and at a rate that leaves room: then how long one waits is not how long the queue is.
-        for pace in [None, Some(Duration::from_secs(u64::from(CONNECTIONS)) / RATE)] {
-            // Everybody is connected before anybody asks.
-            let connect = move || (0..CONNECTIONS).map(|_| TcpStream::connect(address)).collect::<Result<Vec<_>, _>>();
-            let streams = tokio::task::spawn_blocking(connect).await??;
-            let start = Instant::now() + Duration::from_millis(100);
-            let client = |(number, stream): (u32, TcpStream)| {
-                let (token, next) = (token.clone(), Arc::clone(&next));
-                let pace = Pace { number, pace, start, time: Duration::from_secs(5) };
-                std::thread::Builder::new().stack_size(1 << 17).spawn(move || client(stream, &token, &next, &pace))
-            };
-            let clients: Vec<_> = (0..).zip(streams).map(client).collect::<Result<_, _>>()?;
-            let join = move || {
-                clients.into_iter().map(|client| client.join().unwrap_or_else(|_| anyhow::bail!("a client failed")))
-            };
-            let took: Vec<Vec<f64>> = tokio::task::spawn_blocking(|| join().collect::<anyhow::Result<_>>()).await??;
-            let mut took: Vec<f64> = took.into_iter().flatten().collect();
-            let rate = took.iter().map(|_| 1.0).sum::<f64>() / start.elapsed().as_secs_f64();
-            took.sort_by(f64::total_cmp);
-            let [median, p99] = [2, 100].map(|part| took[took.len() - 1 - took.len() / part]);
-            let how = if pace.is_some() { "asked for" } else { "at most" };
-            say(&format!(
-                "{name}: {rate:.0}/s {how}, {CONNECTIONS} connections, median {:.1} ms, p99 {:.1} ms; one fsync {:.2} ms: p99 is {:.0} of them",
-                1e3 * median,
-                1e3 * p99,
-                1e3 * once,
-                p99 / once
-            ));
-        }
+        let idle = fsync(folder, 500, Duration::ZERO)?;
+        let (rate, most) = ask(None, 5).await??;
+        let (asked_for, took) = ask(paced, 5).await??;
+        // Again, with an fsync of our own now and then beside it; what that does to the answers is not counted.
+        let probe = folder.to_owned();
+        let probe = tokio::task::spawn_blocking(move || fsync(&probe, 100, Duration::from_millis(20)));
+        ask(paced, 2).await??;
+        let beside = probe.await??;
+        let p99 = took[took.len() * 99 / 100];
+        say(&format!(
+            "{name}: {rate:.0}/s at most, {CONNECTIONS} connections, median {:.1} ms, p99 {:.1} ms; {asked_for:.0}/s asked for: median {:.1} ms, p99 {:.1} ms; \
+             one fsync {:.2} ms, {:.2} ms beside the load: p99 is {:.0} and {:.0} of them",
+            1e3 * most[most.len() / 2],
+            1e3 * most[most.len() * 99 / 100],
+            1e3 * took[took.len() / 2],
+            1e3 * p99,
+            1e3 * idle,
+            1e3 * beside,
+            p99 / idle,
+            p99 / beside
+        ));
     }
     drop(end);
     serving.await?;
     follower.abort();
     ledger.close().await;
     Ok(())
+}
+
+/// Asks over many connections: answers a second, and how long each took, the quickest first.
+fn crowd(
+    address: SocketAddr,
+    token: &str,
+    next: &Arc<AtomicU64>,
+    pace: Option<Duration>,
+    time: Duration,
+) -> anyhow::Result<(f64, Vec<f64>)> {
+    // Everybody is connected before anybody asks.
+    let streams = (0..CONNECTIONS).map(|_| TcpStream::connect(address)).collect::<Result<Vec<_>, _>>()?;
+    let start = Instant::now() + Duration::from_millis(100);
+    let client = |(number, stream): (u32, TcpStream)| {
+        let (token, next, pace) = (token.to_owned(), Arc::clone(next), Pace { number, pace, start, time });
+        std::thread::Builder::new().stack_size(1 << 17).spawn(move || client(stream, &token, &next, &pace))
+    };
+    let clients = (0..).zip(streams).map(client).collect::<Result<Vec<_>, _>>()?;
+    let mut took = Vec::new();
+    for client in clients {
+        took.extend(client.join().unwrap_or_else(|_| anyhow::bail!("a client failed"))?);
+    }
+    let rate = took.iter().map(|_| 1.0).sum::<f64>() / start.elapsed().as_secs_f64();
+    took.sort_by(f64::total_cmp);
+    Ok((rate, took))
 }
 
 /// When a client asks: as soon as it can, or at its own moments.

@@ -50,11 +50,26 @@ impl Fingerprint {
 }
 
 /// The fingerprints of all entries, in order, and where each is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Seen {
     /// That of entry `i + 1`; 0 for none.
     fingerprints: Vec<u64>,
-    table: HashTable<u32>,
+    /// By a part of the fingerprint: each is small enough for the caches, and grows on its own, so that nobody waits long for it.
+    tables: Vec<HashTable<u32>>,
+}
+
+/// How many tables there are.
+const TABLES: usize = 1024;
+
+/// The table of a fingerprint: neither the bits that make its place there nor those that tell it from its neighbors.
+fn table_of(value: u64) -> usize {
+    usize::try_from(value >> 40).unwrap_or(0) % TABLES
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { fingerprints: Vec::new(), tables: vec![HashTable::new(); TABLES] }
+    }
 }
 
 impl Seen {
@@ -66,11 +81,11 @@ impl Seen {
     /// Adds the next entry.
     pub(crate) fn push(&mut self, fingerprint: Option<Fingerprint>) {
         let value = fingerprint.map_or(0, |fingerprint| fingerprint.0);
-        let Self { fingerprints, table } = self;
+        let Self { fingerprints, tables } = self;
         // Past four billion entries a retry is charged again: too much, never too little.
         if let (true, Ok(index)) = (value != 0, u32::try_from(fingerprints.len())) {
             fingerprints.push(value);
-            table.insert_unique(value, index, |&i| fingerprints[i as usize]);
+            tables[table_of(value)].insert_unique(value, index, |&i| fingerprints[i as usize]);
         } else {
             fingerprints.push(value);
         }
@@ -79,8 +94,8 @@ impl Seen {
     /// Forgets the entries after one.
     pub(crate) fn forget_after(&mut self, seq: u64) {
         while self.len() > seq {
-            let (last, value) = (self.fingerprints.len() - 1, self.fingerprints.pop());
-            if let Ok(found) = self.table.find_entry(value.unwrap_or(0), |&i| i as usize == last) {
+            let (last, value) = (self.fingerprints.len() - 1, self.fingerprints.pop().unwrap_or(0));
+            if let Ok(found) = self.tables[table_of(value)].find_entry(value, |&i| i as usize == last) {
                 found.remove();
             }
         }
@@ -89,8 +104,11 @@ impl Seen {
     /// The entries with a fingerprint: nearly always none, or the one.
     pub(crate) fn find(&self, fingerprint: &Fingerprint) -> Vec<u64> {
         let alike = |&&i: &&u32| self.fingerprints[i as usize] == fingerprint.0;
-        let mut entries: Vec<u64> =
-            self.table.iter_hash(fingerprint.0).filter(alike).map(|&i| u64::from(i) + 1).collect();
+        let mut entries: Vec<u64> = self.tables[table_of(fingerprint.0)]
+            .iter_hash(fingerprint.0)
+            .filter(alike)
+            .map(|&i| u64::from(i) + 1)
+            .collect();
         entries.sort_unstable();
         entries
     }
@@ -98,46 +116,41 @@ impl Seen {
     /// The fingerprints of the entries after one, as they are stored.
     pub(crate) fn bytes_after(&self, seq: u64) -> Vec<u8> {
         let start = usize::try_from(seq).unwrap_or(usize::MAX).min(self.fingerprints.len());
-        self.fingerprints[start..].iter().flat_map(|value| value.to_le_bytes()).collect()
+        let words: Vec<[u8; 8]> = self.fingerprints[start..].iter().map(|value| value.to_le_bytes()).collect();
+        words.into_flattened()
     }
 
     /// Entries as they were stored; `None` when these are no fingerprints.
     pub(crate) fn from_bytes(chunks: &[Vec<u8>]) -> Option<Self> {
         let count: usize = chunks.iter().map(|chunk| chunk.len() / 8).sum();
         // Room for more, so that those who ask first do not wait for it.
-        let room = count + count / 8;
-        let mut fingerprints: Vec<u64> = Vec::with_capacity(room);
+        let mut fingerprints: Vec<u64> = Vec::with_capacity(count + count / 8);
         for chunk in chunks {
             let (words, []) = chunk.as_chunks::<8>() else { return None };
             fingerprints.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
         }
-        // In the order of the places in the table, roughly: millions of places in any order would each be fetched from memory.
-        let mut table = HashTable::with_capacity(room);
-        // A power of two, of which at most seven eighths are taken.
-        let places = (table.capacity() * 8 / 7).next_power_of_two() as u64;
-        let part = |value: u64| usize::try_from((value & (places - 1)) * PARTS as u64 / places).unwrap_or(0);
+        // Table by table: millions of places in any order would each be fetched from memory.
         let each = || (0..u32::MAX).zip(fingerprints.iter().copied()).filter(|(_, value)| *value != 0);
-        let mut parts = [0; PARTS];
-        each().for_each(|(_, value)| parts[part(value)] += 1);
+        let mut ends = vec![0; TABLES];
+        each().for_each(|(_, value)| ends[table_of(value)] += 1);
+        let roomy = |&count: &usize| HashTable::with_capacity(count + count / 8);
+        let mut tables: Vec<HashTable<u32>> = ends.iter().map(roomy).collect();
         let mut total = 0;
-        for first in &mut parts {
-            total += std::mem::replace(first, total);
+        for end in &mut ends {
+            total += std::mem::replace(end, total);
         }
         let mut ordered = vec![(0, 0); total];
         for (index, value) in each() {
-            let next = &mut parts[part(value)];
+            let next = &mut ends[table_of(value)];
             ordered[*next] = (index, value);
             *next += 1;
         }
         for (index, value) in ordered {
-            table.insert_unique(value, index, |&i: &u32| fingerprints[i as usize]);
+            tables[table_of(value)].insert_unique(value, index, |&i: &u32| fingerprints[i as usize]);
         }
-        Some(Self { fingerprints, table })
+        Some(Self { fingerprints, tables })
     }
 }
-
-/// Parts into which a table is filled one after another.
-const PARTS: usize = 1024;
 
 #[cfg(test)]
 mod tests {
