@@ -345,9 +345,13 @@ fn bad_input_is_a_message_and_exit_2() {
 #[test]
 fn demo_tells_the_story() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (path, table) = (folder.path().join("demo.html"), folder.path().join("demo.csv"));
+    let [path, table, plan, ledger] =
+        ["demo.html", "demo.csv", "demo.toml", "demo.ledger"].map(|name| folder.path().join(name));
     let file = |path: &Path| path.to_str().expect("a path").to_owned();
-    let output = paygo(&["demo", "--out", &file(&path), "--table", &file(&table)]);
+    let files = [("--out", &path), ("--table", &table), ("--plan", &plan), ("--ledger", &ledger)];
+    let files: Vec<String> = files.iter().flat_map(|(word, path)| [(*word).to_owned(), file(path)]).collect();
+    let arguments: Vec<&str> = std::iter::once("demo").chain(files.iter().map(String::as_str)).collect();
+    let output = paygo(&arguments);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("text");
     for part in ["renyi-exact", "noise_multiplier 1.01", "| North", "answered ", "the odometer reads ", "report: "] {
@@ -364,6 +368,11 @@ fn demo_tells_the_story() {
     // With a budget for each customer the shop reports all of its sixty days, in the worst case nineteen.
     assert_eq!((number("accounting reports ", " "), number("for each customer there are ", " ")), (19.0, 60.0));
     assert!(std::fs::read_to_string(table).expect("a table").starts_with("customer,region,income,day,amount\n1,"));
+    // The command that the first step shows works where the demo was run.
+    assert!(
+        text.contains(&format!("$ paygo account {}", file(&plan)))
+            && paygo(&["account", &file(&plan)]).status.success()
+    );
     let html = std::fs::read_to_string(path).expect("a report");
     assert!(html.matches("<svg").count() == 4 && html.contains("refused, at no cost") && !html.contains("src="));
 }

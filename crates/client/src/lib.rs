@@ -175,6 +175,10 @@ impl Client {
                 }
                 Err(error) => {
                     reason = error.to_string();
+                    // What a port that serves no TLS says to a handshake.
+                    if self.address.starts_with("https://") && reason.contains("InvalidContentType") {
+                        reason = "it does not speak TLS; without TLS its address begins with http://".to_owned();
+                    }
                     if again == Again::No {
                         break;
                     }

@@ -215,6 +215,7 @@ fn a_long_log_opens_from_its_snapshot() {
         let again = place.open().await;
         let asker = Asker::new(&again, "alice", "sales");
         assert_eq!(asker.sums("dataset"), sums);
+        assert_eq!(*again.changes().borrow(), again.read(paygo_ledger::state::State::seq));
         assert_eq!(again.read(|state| state.dataset(&common::name("sales")).expect("it").history().to_vec()), history);
         for id in ["0-0", "255-0", "17-269"] {
             assert!(asker.spend(id, common::gaussian(1000.0)).await.repeated, "{id} was forgotten");
@@ -265,5 +266,30 @@ fn what_another_replica_did_counts_at_once() {
         one.close().await;
         other.close().await;
         place.verify().await.expect("a sound log");
+    });
+}
+
+/// Whoever only looks waits for nobody's lock, and so keeps nobody waiting.
+#[test]
+fn a_follower_takes_no_lock() {
+    on_every_store(|place| async move {
+        let [one, follower] = [place.open().await, place.open().await];
+        let asker = Asker::new(&one, "alice", "sales");
+        asker.create(json!({"kind": "pure", "epsilon": "1"})).await;
+        assert!(asker.admits("q", pure("0.5")).await);
+        let mut busy = place.store().await;
+        let head = paygo_ledger::store::Store::begin(&mut busy).await.expect("the lock");
+        let looks = async {
+            follower.refresh().await.expect("a refresh");
+            follower.lines(0, 1).await.expect("a line")
+        };
+        let lines = tokio::time::timeout(std::time::Duration::from_secs(5), looks).await.expect("it does not wait");
+        assert_eq!((lines.len(), follower.read(paygo_ledger::state::State::seq)), (1, head.seq));
+        paygo_ledger::store::Store::rollback(&mut busy).await.expect("the end");
+        one.close().await;
+        follower.close().await;
+        // Closed twice, and asked again: an answer, not a wait.
+        follower.close().await;
+        assert!(follower.refresh().await.is_err());
     });
 }

@@ -188,6 +188,12 @@ fn tls_by_certificate_files() {
         let error = stranger.expect("a client").me().expect_err("not an authority").to_string();
         assert!(error.contains("does not answer"), "{error}");
     }
+    // The other way round: TLS to a port that has none.
+    let mut without = Served::with(Setup::default());
+    let address_without = format!("https://127.0.0.1:{}", without.address.port());
+    let error = Client::new(&address_without, &token).expect("a client").me().expect_err("no TLS").to_string();
+    assert!(error.contains("does not speak TLS"), "{error}");
+    without.end();
     // Without TLS there is no answer at all, and whoever says nothing is sent away.
     let mut plain = std::net::TcpStream::connect(served.address).expect("connects");
     plain.set_read_timeout(Some(Duration::from_secs(10))).expect("set");

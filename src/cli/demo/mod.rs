@@ -27,6 +27,9 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
+    /// Where the plan is written
+    #[arg(long, value_name = "FILE.toml", default_value = "paygo-demo.toml")]
+    plan: PathBuf,
     /// Where the report is written
     #[arg(long, value_name = "FILE.html", default_value = "paygo-demo.html")]
     out: PathBuf,
@@ -44,7 +47,9 @@ const EPSILON: &str = "1";
 const DELTA: &str = "1e-6";
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    print("1. A planner asks what private training will cost.\n   $ paygo account examples/dp-sgd.toml\n")?;
+    std::fs::write(&arguments.plan, PLAN).with_context(|| arguments.plan.display().to_string())?;
+    print("1. A planner asks what private training will cost.")?;
+    print(&format!("   $ paygo account {}\n", arguments.plan.display()))?;
     let plan = parse_plan(PLAN)?;
     let cost = plan.cost()?;
     print(&report(&plan, &cost, &all_rows(&cost, Question::EpsilonAt(Delta::new(1e-5)?))))?;
@@ -67,6 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     print(&shared::tell(&story.log, &arguments.ledger)?)?;
     std::fs::write(&arguments.out, story.page(&shop)?.html()).with_context(|| arguments.out.display().to_string())?;
     print(&format!("\nreport: {}", arguments.out.display()))?;
+    print(&format!("plan: {}", arguments.plan.display()))?;
     print(&format!("table: {}", arguments.table.display()))?;
     print(&format!("ledger: {}", arguments.ledger.display()))?;
     print("Next: `paygo filter --help`, `paygo query --help`, README.md, docs/.")?;

@@ -14,7 +14,6 @@ use crate::words::{
     Answer, Cancel, Commit, Done, Granted, NewAllowance, NewBlocks, NewDataset, NewToken, Question, Reserve, Spend,
     WhatIf,
 };
-use paygo_accounting::charge::Charge;
 use paygo_accounting::wire::Mechanism;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -93,7 +92,7 @@ pub struct Ledger {
 }
 
 /// What mechanisms cost, as they are written.
-type Prices = HashMap<Arc<str>, Arc<Charge>>;
+type Prices = HashMap<String, Arc<Quote>>;
 
 struct Inner {
     jobs: mpsc::Sender<Job>,
@@ -177,7 +176,11 @@ impl Ledger {
             None => LedgerError::Unavailable("the ledger is closed".to_owned()),
         };
         let (answer, reply) = oneshot::channel();
-        self.inner.jobs.send(job(answer)).await.map_err(|_| closed())?;
+        if self.inner.jobs.send(job(answer)).await.is_err() {
+            // Whoever asks again at once does not keep the writer from its last answers.
+            tokio::task::yield_now().await;
+            return Err(closed());
+        }
         reply.await.map_err(|_| closed())
     }
 
@@ -277,31 +280,27 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError::Mistake`] when it is not a mechanism or has no price there.
-    pub async fn price(&self, dataset: &Name, mechanism: Mechanism) -> Result<Quote, LedgerError> {
+    pub async fn price(&self, dataset: &Name, mechanism: Mechanism) -> Result<Arc<Quote>, LedgerError> {
         let written = crate::state::written(&mechanism);
         if written.len() > LONGEST_MECHANISM {
             let (what, given, most) = ("bytes of a mechanism", written.len(), LONGEST_MECHANISM);
             return Err(Mistake::TooMany { what, given, most }.into());
         }
-        let known = lock(&self.inner.priced).get(dataset).and_then(|priced| {
-            let (written, charge) = priced.get_key_value(written.as_str())?;
-            Some((Arc::clone(written), Arc::clone(charge)))
-        });
-        if let Some((written, charge)) = known {
-            return Ok(Quote { mechanism, written, charge });
+        let known = lock(&self.inner.priced).get(dataset).and_then(|priced| priced.get(&written).cloned());
+        if let Some(quote) = known {
+            return Ok(quote);
         }
         let pricing = self.read(|state| state.dataset(dataset).map(Dataset::pricing));
         let pricing = pricing.ok_or_else(|| Mistake::UnknownDataset(dataset.clone()))?;
-        let priced = move || Ok((Arc::new(pricing.price(&mechanism)?), mechanism));
-        let (charge, mechanism) = off_the_runtime(priced).await?;
-        let written: Arc<str> = written.into();
+        let priced = move || Ok(Arc::new(Quote { charge: pricing.price(&mechanism)?, mechanism, written }));
+        let quote = off_the_runtime(priced).await?;
         let mut cache = lock(&self.inner.priced);
         if cache.values().map(HashMap::len).sum::<usize>() >= MOST_PRICED {
             cache.clear();
         }
-        cache.entry(dataset.clone()).or_default().insert(Arc::clone(&written), Arc::clone(&charge));
+        cache.entry(dataset.clone()).or_default().insert(quote.written.clone(), Arc::clone(&quote));
         drop(cache);
-        Ok(Quote { mechanism, written, charge })
+        Ok(quote)
     }
 
     async fn priced(&self, dataset: &Name, spend: Spend) -> Result<Priced, LedgerError> {
@@ -312,12 +311,12 @@ impl Ledger {
     }
 
     /// What one of what a mechanism repeats costs: how many would still fit is told with a refusal.
-    async fn unit(&self, dataset: &Name, quote: &Quote) -> Result<Arc<Charge>, LedgerError> {
+    async fn unit(&self, dataset: &Name, quote: &Quote) -> Result<Option<Arc<Quote>>, LedgerError> {
         let (of, count) = unit(&quote.mechanism)?;
         if count == 1 {
-            return Ok(Arc::clone(&quote.charge));
+            return Ok(None);
         }
-        Ok(self.price(dataset, of.clone()).await?.charge)
+        Ok(Some(self.price(dataset, of.clone()).await?))
     }
 
     /// Decides, and charges what is admitted.
@@ -445,7 +444,11 @@ impl Ledger {
         let unit = self.unit(dataset, &quote).await?;
         let known = self.dataset(dataset)?;
         let (by, touched) = (by.name.clone(), known.blocks(blocks.as_ref())?);
-        off_the_runtime(move || Ok(answer::what_if(&known, &quote, &unit, touched.as_deref(), &by))).await
+        off_the_runtime(move || {
+            let one = &unit.as_ref().unwrap_or(&quote).charge;
+            Ok(answer::what_if(&known, &quote, one, touched.as_deref(), &by))
+        })
+        .await
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-/// Most requests of one transaction.
+/// Most requests that are taken for one transaction; what is decided again may be twice as many.
 const MOST_JOBS: usize = 1024;
 /// Requests that are decided before the store is looked at again.
 const FEW_JOBS: usize = 64;
@@ -39,7 +39,7 @@ pub(super) enum Job {
     Decide(Box<Asked>, Reply<Answer>),
     /// Everything else that is written.
     Do(Box<Asked>, Reply<Done>),
-    /// To take in what others have written: every batch does.
+    /// To take in what others have written, as every batch does.
     Refresh(Reply<()>),
     /// Lines of the log.
     Lines(u64, u64, Reply<Vec<String>>),
@@ -63,6 +63,8 @@ pub(super) struct Writer<S> {
     broken: Arc<OnceLock<Broken>>,
     /// For how many batches the lock is taken first, since somebody else writes too.
     contended: u32,
+    /// How often what is waiting was tried in vain.
+    tries: u32,
     /// Answers to what is durable, which are told while the next batches are decided and written.
     answering: JoinSet<()>,
 }
@@ -116,6 +118,7 @@ impl<S: Store> Writer<S> {
             changed,
             broken,
             contended: 0,
+            tries: 0,
             answering: JoinSet::new(),
         };
         writer.load().await?;
@@ -137,6 +140,7 @@ impl<S: Store> Writer<S> {
         }
         let head = self.store.begin().await?;
         let outcome = self.catch_up(head).await;
+        self.publish(&[])?;
         if outcome.is_err() || head.seq > 0 {
             self.store.rollback().await?;
             return outcome;
@@ -195,19 +199,19 @@ impl<S: Store> Writer<S> {
     }
 
     pub(super) async fn run(mut self) {
-        let (mut tries, mut outcome) = (0, Ok(()));
+        let mut outcome = Ok(());
         while outcome.is_ok() && self.has_work().await {
             outcome = match self.round().await {
                 Ok(()) => {
-                    tries = 0;
+                    self.tries = 0;
                     Ok(())
                 }
                 Err(Failure::Broken(broken)) => Err(broken),
                 Err(Failure::Store(error)) => {
                     self.take_back();
-                    tries += 1;
-                    if tries == TRIES {
-                        tries = 0;
+                    self.tries += 1;
+                    if self.tries == TRIES {
+                        self.tries = 0;
                         self.refuse_waiting(&LedgerError::Unavailable(error.to_string()));
                     }
                     // What the store kept is seen under the lock. If this fails too, the next round does, and whoever asked hears it.
@@ -231,6 +235,22 @@ impl<S: Store> Writer<S> {
         self.store.close().await;
     }
 
+    /// Takes in what others have written, without a lock: what can be read is durable.
+    async fn refresh(&mut self) -> Result<(), Failure> {
+        while !self.waiting.is_empty() {
+            let lines = self.store.lines(self.decider.working.seq(), PAGE).await?;
+            self.take_in(&lines)?;
+            if lines.is_empty() {
+                let told = Batch {
+                    requests: self.waiting.drain(..).map(|job| (job, Outcome::Already)).collect(),
+                    ..Batch::default()
+                };
+                self.answer(told);
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until something is asked; `false` at the end.
     async fn has_work(&mut self) -> bool {
         if !self.waiting.is_empty() || !self.decider.next.requests.is_empty() {
@@ -244,13 +264,17 @@ impl<S: Store> Writer<S> {
 
     /// One batch, or what needs the store.
     async fn round(&mut self) -> Result<(), Failure> {
-        // Whatever has queued up by now is part of it.
-        while self.waiting.len() + self.decider.next.requests.len() < MOST_JOBS
+        // Whatever has queued up by now is part of it; but what is tried again is tried alone, so that everybody has as many tries.
+        while self.tries == 0
+            && self.waiting.len() + self.decider.next.requests.len() < MOST_JOBS
             && let Ok(job) = self.queue.try_recv()
         {
             self.waiting.push_back(job);
         }
         self.errands().await;
+        if self.decider.next.requests.is_empty() && self.waiting.iter().all(|job| matches!(job, Job::Refresh(_))) {
+            return self.refresh().await;
+        }
         if self.contended > 0 || self.decider.head().seq >= self.saved + SNAPSHOT {
             return self.under_the_lock().await;
         }
@@ -297,7 +321,12 @@ impl<S: Store> Writer<S> {
     }
 
     fn refuse_waiting(&mut self, error: &LedgerError) {
-        self.waiting.drain(..).for_each(|job| refuse(job, error));
+        for job in std::mem::take(&mut self.waiting) {
+            match job {
+                Job::Close => self.queue.close(),
+                job @ (Job::Decide(..) | Job::Do(..) | Job::Refresh(_) | Job::Lines(..)) => refuse(job, error),
+            }
+        }
     }
 
     /// Decides what is waiting, and reads whatever that needs.
@@ -350,9 +379,6 @@ impl<S: Store> Writer<S> {
 
     /// Decides and writes under the lock: where somebody else writes too, and when a snapshot is due.
     async fn under_the_lock(&mut self) -> Result<(), Failure> {
-        if self.waiting.is_empty() && self.decider.next.requests.is_empty() {
-            return Ok(());
-        }
         self.contended = self.contended.saturating_sub(1);
         let head = self.store.begin().await?;
         if head != self.durable() {

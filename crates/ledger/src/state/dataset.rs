@@ -386,6 +386,23 @@ impl Dataset {
         whole.map(|account| (AccountName::Dataset, account)).into_iter().chain(blocks).chain(ceilings)
     }
 
+    /// Changes the accounts that a request touches, as [`Dataset::touched`] names them.
+    fn touch(&mut self, blocks: Option<&[Name]>, by: &Name, mut change: impl FnMut(&mut Account)) {
+        if blocks.is_none()
+            && let Some(account) = self.accounts.get_mut(&AccountName::Dataset)
+        {
+            change(account);
+        }
+        for block in blocks.unwrap_or_default() {
+            if let Some(account) = self.accounts.get_mut(&AccountName::Block(block.clone())) {
+                change(account);
+            }
+        }
+        for allowance in self.allowances.values_mut().filter(|allowance| allowance.members.contains(by)) {
+            change(&mut allowance.account);
+        }
+    }
+
     fn account(&mut self, name: &AccountName) -> Option<&mut Account> {
         match name {
             AccountName::Dataset | AccountName::Block(_) => self.accounts.get_mut(name),
@@ -426,29 +443,25 @@ impl Dataset {
         entry: &Entry,
     ) -> Result<(), String> {
         self.expire(entry.at);
-        let touched: Vec<AccountName> =
-            self.touched(decided.blocks.as_deref(), &decided.by).map(|(name, _)| name).collect();
-        if decided.blocks.is_some() != self.settings.has_blocks {
+        let blocks = decided.blocks.as_deref();
+        if blocks.is_some() != self.settings.has_blocks {
             return Err("names blocks where there are none, or none where there are".to_owned());
         }
-        let blocks = touched.iter().filter(|name| matches!(name, AccountName::Block(_))).count();
-        if decided.blocks.as_ref().is_some_and(|named| named.len() != blocks || blocks == 0) {
+        let known = |block: &Name| self.accounts.contains_key(&AccountName::Block(block.clone()));
+        if blocks.is_some_and(|blocks| blocks.is_empty() || !blocks.iter().all(known)) {
             return Err("names a block that there is not".to_owned());
         }
         let admitted = decided.refused.is_none().then_some(&price.sums);
         self.count(decided, &price.word, admitted, entry.seq);
         let Some(sums) = admitted else { return Ok(()) };
-        for name in &touched {
-            if let Some(account) = self.account(name) {
-                match expires {
-                    None => account.spend(sums),
-                    Some(_) => account.charged.replay(sums),
-                }
-            }
-        }
+        self.touch(blocks, &decided.by, |account| match expires {
+            None => account.spend(sums),
+            Some(_) => account.charged.replay(sums),
+        });
         if let Some(expires) = expires {
+            let accounts = self.touched(blocks, &decided.by).map(|(name, _)| name).collect();
             let (mechanism, sums) = (price.mechanism.clone(), sums.clone());
-            let held = Reservation { mechanism, sums, accounts: touched, used: 0, expires };
+            let held = Reservation { mechanism, sums, accounts, used: 0, expires };
             if self.hold((decided.by.clone(), decided.id.clone()), held).is_some() {
                 return Err(format!("reserves {} again", decided.id));
             }

@@ -115,19 +115,19 @@ pub enum Command {
         /// Which.
         id: RequestId,
         /// What was used of it, and what that costs.
-        kept: Option<Quote>,
+        kept: Option<Arc<Quote>>,
     },
 }
 
 /// A mechanism, and what it costs in a dataset's currency.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Quote {
     /// What.
     pub mechanism: Mechanism,
     /// The same, as it is written.
-    pub written: Arc<str>,
+    pub written: String,
     /// How much of it.
-    pub charge: Arc<Charge>,
+    pub charge: Charge,
 }
 
 /// A request to spend, and what it costs.
@@ -142,9 +142,9 @@ pub struct Priced {
     /// What for.
     pub note: Option<Note>,
     /// What, and how much of it.
-    pub quote: Quote,
-    /// How much one of what it repeats costs: the same where it repeats nothing.
-    pub unit: Arc<Charge>,
+    pub quote: Arc<Quote>,
+    /// How much one of what it repeats costs, where it repeats something.
+    pub unit: Option<Arc<Quote>>,
 }
 
 /// What is needed to price a mechanism in a dataset; never changes.
@@ -439,7 +439,8 @@ impl State {
         let blocks = dataset.blocks(priced.blocks.as_ref())?;
         let mut events = Vec::new();
         let price = self.price_entry(&priced.dataset, &priced.quote, &mut events);
-        let refused = dataset.refusal(&priced.quote, &priced.unit, blocks.as_deref(), &asked.by.name).map(Box::new);
+        let one = &priced.unit.as_ref().unwrap_or(&priced.quote).charge;
+        let refused = dataset.refusal(&priced.quote, one, blocks.as_deref(), &asked.by.name).map(Box::new);
         let (dataset, by, id) = (priced.dataset.clone(), asked.by.name.clone(), priced.id.clone());
         Ok((events, Decided { dataset, by, id, price, blocks, note: priced.note.clone(), refused }))
     }

@@ -248,14 +248,8 @@ impl State {
                 let price = self.read_price(&entry.event).ok_or("does not say a price in its dataset's currency")?;
                 self.prices.insert(entry.seq, price);
             }
-            Event::Spent(decided) => {
-                let price = self.priced(decided)?;
-                self.known(&decided.dataset)?.decided(decided, &price, None, entry)?;
-            }
-            Event::Reserved { decided, expires } => {
-                let price = self.priced(decided)?;
-                self.known(&decided.dataset)?.decided(decided, &price, Some(*expires), entry)?;
-            }
+            Event::Spent(decided) => self.decided(decided, None, entry)?,
+            Event::Reserved { decided, expires } => self.decided(decided, Some(*expires), entry)?,
             Event::Committed { dataset, by, id, used } => self.known(dataset)?.committed(by, id, *used, at)?,
             Event::Cancelled { dataset, by, id, kept } => {
                 let kept = match kept {
@@ -281,9 +275,11 @@ impl State {
         self.datasets.get_mut(name).ok_or_else(|| format!("names dataset {name}, which there is not"))
     }
 
-    fn priced(&self, decided: &Decided) -> Result<Arc<Price>, String> {
-        let price = self.price(decided.price).filter(|price| price.dataset == decided.dataset);
-        price.cloned().ok_or_else(|| format!("names price {}, which there is not", decided.price))
+    fn decided(&mut self, decided: &Decided, expires: Option<u64>, entry: &Entry) -> Result<(), String> {
+        let price = self.prices.by_entry.get(&decided.price).filter(|price| price.dataset == decided.dataset);
+        let price = price.ok_or_else(|| format!("names price {}, which there is not", decided.price))?;
+        let dataset = self.datasets.get_mut(&decided.dataset).ok_or("names a dataset that there is not")?;
+        dataset.decided(decided, price, expires, entry)
     }
 
     /// Whether the accounts that an event touched are within their budgets: asserted before it is written.
