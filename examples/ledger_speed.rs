@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
 /// Requests that wait at once.
-const CLIENTS: u64 = 1024;
+const CLIENTS: u64 = 4096;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
