@@ -40,7 +40,7 @@ fn the_first_start_tells_a_token_and_the_next_does_not() {
     let refused = asks(&service, &token, &much, "");
     assert!(refused.status.code() == Some(1) && said(&refused).contains("refused: "), "{}", said(&refused));
     let wrong = asks(&service, "paygo_wrong", &["ledger", "show"], "");
-    assert!(wrong.status.code() == Some(2) && said(&wrong).contains("a token is needed"), "{}", said(&wrong));
+    assert!(wrong.status.code() == Some(2) && said(&wrong).contains("wrong, revoked or expired"), "{}", said(&wrong));
     assert_eq!(service.end().code(), Some(0));
     let log = service.stderr();
     assert!(!log.contains(&token) && !log.contains("paygo_wrong"), "no token in the log: {log}");

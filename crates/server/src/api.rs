@@ -119,8 +119,10 @@ async fn create_dataset(
     Body(new): Body<NewDataset>,
 ) -> Answered<Done> {
     let by = caller.administers()?;
-    tracing::info!(holder = %by.name, dataset = %new.name, "create");
-    Ok(Json(service.ledger.create_dataset(&by, new).await?))
+    let dataset = new.name.clone();
+    let done = service.ledger.create_dataset(&by, new).await?;
+    tracing::info!(holder = %by.name, %dataset, repeated = done.repeated, "create");
+    Ok(Json(done))
 }
 
 /// A dataset: what is spent, left and held, by whom, and over time.
@@ -217,8 +219,9 @@ async fn add_blocks(
     Body(new): Body<NewBlocks>,
 ) -> Answered<Done> {
     let by = caller.keeps(&dataset)?;
-    tracing::info!(holder = %by.name, %dataset, "add blocks");
-    Ok(Json(service.ledger.add_blocks(&by, &dataset, new).await?))
+    let done = service.ledger.add_blocks(&by, &dataset, new).await?;
+    tracing::info!(holder = %by.name, %dataset, repeated = done.repeated, "add blocks");
+    Ok(Json(done))
 }
 
 /// Set a ceiling for some of those who ask, or set it anew.
@@ -231,8 +234,10 @@ async fn set_allowance(
     Body(new): Body<NewAllowance>,
 ) -> Answered<Done> {
     let by = caller.keeps(&dataset)?;
-    tracing::info!(holder = %by.name, %dataset, allowance = %new.name, "set an allowance");
-    Ok(Json(service.ledger.set_allowance(&by, &dataset, new).await?))
+    let allowance = new.name.clone();
+    let done = service.ledger.set_allowance(&by, &dataset, new).await?;
+    tracing::info!(holder = %by.name, %dataset, %allowance, repeated = done.repeated, "set an allowance");
+    Ok(Json(done))
 }
 
 /// Close a dataset for good.
@@ -244,8 +249,9 @@ async fn close_dataset(
     Dataset(dataset): Dataset,
 ) -> Answered<Done> {
     let by = caller.keeps(&dataset)?;
-    tracing::info!(holder = %by.name, %dataset, "close");
-    Ok(Json(service.ledger.close_dataset(&by, &dataset).await?))
+    let done = service.ledger.close_dataset(&by, &dataset).await?;
+    tracing::info!(holder = %by.name, %dataset, repeated = done.repeated, "close");
+    Ok(Json(done))
 }
 
 /// All tokens, by their hashes.
@@ -265,8 +271,10 @@ async fn grant_token(
     Body(new): Body<NewToken>,
 ) -> Answered<Granted> {
     let by = caller.administers()?;
-    tracing::info!(holder = %by.name, to = %new.holder, role = %new.role, "grant a token");
-    Ok(Json(service.ledger.grant(&by, new).await?))
+    let (to, role) = (new.holder.clone(), new.role);
+    let granted = service.ledger.grant(&by, new).await?;
+    tracing::info!(holder = %by.name, %to, %role, hash = %granted.hash, "grant a token");
+    Ok(Json(granted))
 }
 
 /// Revoke a token.
@@ -275,8 +283,9 @@ async fn grant_token(
 async fn revoke_token(State(service): State<Arc<Service>>, caller: Caller, Path(hash): Path<String>) -> Answered<Done> {
     let by = caller.administers()?;
     let hash: Digest = hash.parse().map_err(|_| paygo_ledger::state::Mistake::UnknownToken)?;
-    tracing::info!(holder = %by.name, %hash, "revoke a token");
-    Ok(Json(service.ledger.revoke(&by, hash).await?))
+    let done = service.ledger.revoke(&by, hash).await?;
+    tracing::info!(holder = %by.name, %hash, repeated = done.repeated, "revoke a token");
+    Ok(Json(done))
 }
 
 /// Whom the token belongs to, and what it allows.

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Problem {
     /// No token, or none that is known.
-    #[error("a token is needed: Authorization: Bearer paygo_…; it may be wrong, revoked or expired")]
+    #[error("no token, or one that is wrong, revoked or expired; expected Authorization: Bearer paygo_…")]
     Unauthenticated,
     /// A token that does not allow it.
     #[error("this token does not allow it: {0}")]

@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     print(&format!("plan: {}", arguments.plan.display()))?;
     print(&format!("table: {}", arguments.table.display()))?;
     print(&format!("ledger: {}", arguments.ledger.display()))?;
-    print("Next: `paygo filter --help`, `paygo query --help`, README.md, docs/.")?;
+    print("Next: `paygo filter --help`, `paygo query --help`, `paygo ledger help`, README.md, docs/.")?;
     Ok(ExitCode::SUCCESS)
 }
 

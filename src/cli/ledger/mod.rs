@@ -222,7 +222,7 @@ struct GrantArguments {
     #[arg(long)]
     explicit_curves: bool,
     /// For how long [default: until it is revoked]
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     expires_in_days: Option<u32>,
 }
 
@@ -334,7 +334,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         Command::Commit { dataset, id, used } => {
             let commit = Commit { id: id.clone(), used: *used };
-            done(open.commit(dataset, commit)?, format!("reservation {id} is committed"))
+            let said = match used {
+                Some(used) => format!("reservation {id}: {used} used for good, the rest is still held"),
+                None => format!("reservation {id} is committed"),
+            };
+            done(open.commit(dataset, commit)?, said)
         }
         Command::Cancel { dataset, id, nothing_drawn } => {
             anyhow::ensure!(*nothing_drawn, "give --nothing-drawn: your word that nothing of it was drawn");

@@ -100,8 +100,16 @@ pub(crate) struct WhoArguments {
 impl WhoArguments {
     /// Whoever may write the ledger's file may do everything: no permission is asked for here.
     fn requester(&self) -> Requester {
+        // Scheduled jobs and containers often have neither, but they have an owner.
+        let owner = || {
+            let id = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").ok()?);
+            let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+            let fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+            let mut named = fields.filter(|fields| fields.get(2) == Some(&id.to_string().as_str()));
+            Some(named.next().map_or_else(|| format!("uid-{id}"), |fields| fields[0].to_owned()))
+        };
         let user = || {
-            let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok()?;
+            let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok().or_else(owner)?;
             Name::new(user).ok()
         };
         let name = self.name.clone().or_else(user).unwrap_or_else(|| Name::new("somebody").expect("a name"));
@@ -340,7 +348,11 @@ impl Open {
         match self {
             Self::Here(here) => Ok(here),
             Self::There(client) => {
-                anyhow::bail!("{} keeps its log to itself: do this where the file or the database is", client.address())
+                anyhow::bail!(
+                    "this needs the log itself, not a service: do it where the file or the database of {} is\nhint: `paygo ledger backup FILE` \
+                     copies its log, for `verify` too",
+                    client.address()
+                )
             }
         }
     }

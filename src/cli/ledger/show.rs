@@ -32,7 +32,13 @@ pub(super) fn answer(answer: &Answer) -> String {
             let fit = answer.largest_count.unwrap_or(0);
             let asked =
                 answer.requested.as_ref().map(|asked| format!("; it alone would spend {}", meters(asked, Side::Up)));
-            format!("refused{again}: {reason}; {left}{}; {fit} of the same would fit", asked.unwrap_or_default())
+            // What would fit is part of the decision, the balances are today's.
+            let fit = if answer.repeated {
+                format!("{fit} of the same would have fit then; what-if tells how many would now")
+            } else {
+                format!("{fit} of the same would fit")
+            };
+            format!("refused{again}: {reason}; {left}{}; {fit}", asked.unwrap_or_default())
         }
     }
 }
@@ -115,6 +121,7 @@ pub(super) fn one(dataset: &DatasetView, json: bool) -> anyhow::Result<ExitCode>
         row(format!("allowance {name} ({})", members.join(", ")), account)
     });
     text += &table(&["account", "spent", "odometer: epsilon at delta"], accounts.chain(ceilings));
+    text += "\nan odometer may read above the budget: the promise holds all the same\n";
     let share = |(name, totals): (&String, &TotalsView)| {
         let percent = format!("{:.1} %", 100.0 * totals.share);
         vec![name.clone(), totals.admitted.to_string(), totals.refused.to_string(), percent]

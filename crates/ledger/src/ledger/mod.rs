@@ -414,6 +414,10 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`] when it cannot be granted, or whether it was is not known.
     pub async fn grant(&self, by: &Requester, new: NewToken) -> Result<Granted, LedgerError> {
+        if new.expires_in_days == Some(0) {
+            let error = paygo_accounting::params::OutOfDomain::new("expires_in_days", 0, "1 or more, or none for ever");
+            return Err(Mistake::OutOfDomain(error).into());
+        }
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| LedgerError::Unavailable(error.to_string()))?;
         let token: String = bytes.iter().fold("paygo_".to_owned(), |text, byte| format!("{text}{byte:02x}"));
