@@ -39,6 +39,10 @@ fn the_first_start_tells_a_token_and_the_next_does_not() {
     let much = ["ledger", "spend", "sales", "q2", r#"{"zcdp": {"rho": "0.7"}}"#];
     let refused = asks(&service, &token, &much, "");
     assert!(refused.status.code() == Some(1) && said(&refused).contains("refused: "), "{}", said(&refused));
+    let again = said(&asks(&service, &token, &much, ""));
+    assert!(again.contains("refused, as before") && again.contains("0 of the same would have fit then"), "{again}");
+    let failed = asks(&service, &token, &["ledger", "grant", "zed", "--role", "spender", "--datasets", "none"], "");
+    assert!(said(&failed).contains("there is no dataset none"), "{}", said(&failed));
     let wrong = asks(&service, "paygo_wrong", &["ledger", "show"], "");
     assert!(wrong.status.code() == Some(2) && said(&wrong).contains("wrong, revoked or expired"), "{}", said(&wrong));
     assert_eq!(service.end().code(), Some(0));
@@ -50,6 +54,7 @@ fn the_first_start_tells_a_token_and_the_next_does_not() {
     for message in ["serving", "create", "no token, or none that is known", "ending", "ended"] {
         assert!(told(message), "{message}: {log}");
     }
+    assert!(!told("grant a token"), "what was asked for in vain: {log}");
     // What was decided is there, and the token still works; nothing new is told.
     service.restart();
     assert!(said(&asks(&service, &token, &spend, "")).contains("admitted, as before"));
@@ -66,7 +71,11 @@ fn the_first_start_tells_a_token_and_the_next_does_not() {
     assert!(streamed.status.success() && said(&streamed).contains("\"decision\":\"admit\""), "{}", said(&streamed));
     assert!(said(&asks(&service, &ann, &filter, stream)).contains("\"repeated\":true"), "ids are kept for good");
     let verify = asks(&service, &token, &["ledger", "verify"], "");
-    assert!(verify.status.code() == Some(2) && said(&verify).contains("where the file or the database is"));
+    assert!(
+        verify.status.code() == Some(2)
+            && said(&verify).contains("this needs the log itself")
+            && said(&verify).contains("ledger backup")
+    );
     assert!(paygo(&["ledger", "--ledger", &ledger, "verify"]).status.success());
 }
 
