@@ -1,5 +1,5 @@
 //! How fast a ledger decides: `ledger_speed file`, `ledger_speed postgres`, `ledger_speed long 10000000`,
-//! `ledger_speed http`.
+//! `ledger_speed http`, and what they run on: `ledger_speed fsync`.
 //!
 //! Everything is durable (fsync). Ratios are of runs in turn on one machine; `bench/ledger.md` has the table.
 
@@ -32,7 +32,8 @@ fn main() -> anyhow::Result<()> {
         ["postgres"] => runtime.block_on(postgres()),
         ["long", entries] => runtime.block_on(long(entries.parse()?)),
         ["http"] => runtime.block_on(http()),
-        _ => anyhow::bail!("expected: ledger_speed file | postgres | long ENTRIES | http"),
+        ["fsync"] => disk(),
+        _ => anyhow::bail!("expected: ledger_speed file | postgres | long ENTRIES | http | fsync"),
     }
 }
 
@@ -161,6 +162,29 @@ fn fsync(folder: &Path, times: u32, pause: Duration) -> anyhow::Result<f64> {
         total += start.elapsed().as_secs_f64();
     }
     Ok(total / f64::from(times))
+}
+
+/// How even the disk is: how long small durable writes take while nothing else runs.
+fn disk() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir_in(".")?;
+    for _ in 0..TURNS {
+        let (start, mut took) = (Instant::now(), Vec::new());
+        while start.elapsed() < Duration::from_secs(10) {
+            took.push(fsync(folder.path(), 1, Duration::ZERO)?);
+        }
+        took.sort_by(f64::total_cmp);
+        let long: Vec<f64> = took.iter().copied().filter(|&each| each > 1e-3).collect();
+        say(&format!(
+            "{} fsyncs in 10 s: median {:.2} ms, p99 {:.2} ms; {} took more than 1 ms, the longest {:.1} ms, together {:.1} % of the time",
+            took.len(),
+            1e3 * took[took.len() / 2],
+            1e3 * took[took.len() * 99 / 100],
+            long.len(),
+            1e3 * long.last().unwrap_or(&0.0),
+            10.0 * long.iter().sum::<f64>()
+        ));
+    }
+    Ok(())
 }
 
 /// What pgbench runs: a conditional update and an entry, durable, as the ledger's own decisions are.

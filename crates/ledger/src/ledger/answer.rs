@@ -47,7 +47,6 @@ pub(super) struct Answers<'a> {
 }
 
 /// An account, and what is spent and left there.
-#[derive(Clone)]
 struct Balance {
     account: AccountName,
     spent: Arc<Meters>,
