@@ -6,7 +6,7 @@ use paygo::accounting::calibrate::{Target, least_noise};
 use paygo::accounting::convert::{Conversion, gaussian, zcdp};
 use paygo::accounting::cost::Cost;
 use paygo::accounting::curve::{Orders, RenyiCurve};
-use paygo::accounting::mechanism::{Mechanism, PoissonSampledGaussian, Single};
+use paygo::accounting::mechanism::{Family as _, Mechanism, PoissonSampledGaussian, Single};
 use paygo::accounting::params::{Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability};
 use std::hint::black_box;
 

@@ -6,7 +6,7 @@
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use paygo::accounting::filter::{Filter, Zcdp};
-use paygo::accounting::mechanism::{Mechanism, Single};
+use paygo::accounting::mechanism::{self, Mechanism};
 use paygo::accounting::params::{Neighbors, NoiseMultiplier, Rho};
 use paygo::accounting::schedule::Schedule;
 use paygo::noise::Source;
@@ -55,7 +55,7 @@ fn train(model: &Network, part: &Examples, rate: f64) -> Result<Vec<f32>, Box<dy
 fn main() -> Result<(), Box<dyn Error>> {
     let (examples, test) = (generate::census(20_000, 1), generate::census(4_000, 2));
     let model = known::logistic(examples.shape());
-    let each = Mechanism::Single(Single::Zcdp(Rho::new(RHO)?));
+    let each = Mechanism::from(mechanism::Zcdp { rho: Rho::new(RHO)? });
     let selection = Selection::new(vec![each; RATES.len()], 1.0)?;
     let mut gate = budget()?;
     let selected = selection

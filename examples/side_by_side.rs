@@ -8,7 +8,7 @@ use paygo::accounting::cost::Cost;
 use paygo::accounting::curve::Orders;
 use paygo::accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Gdp, Mixture, Pure, Rule, Zcdp};
 use paygo::accounting::individual::{PersonalBudget, Price, admit_round};
-use paygo::accounting::mechanism::{Mechanism, PoissonSampledGaussian, Single};
+use paygo::accounting::mechanism::{self, Mechanism, PoissonSampledGaussian, Single};
 use paygo::accounting::params::{Delta, Epsilon, Neighbors, NoiseMultiplier, Order, SamplingProbability};
 use paygo::accounting::prior::Prior;
 use paygo::accounting::privacy_loss;
@@ -146,7 +146,7 @@ fn filters() -> Result<(), Box<dyn Error>> {
             );
         }
     }
-    let thousandth = Mechanism::Single(Single::Pure(Epsilon::from_decimal("0.001")?));
+    let thousandth = Mechanism::from(mechanism::Pure { epsilon: Epsilon::from_decimal("0.001")? });
     let admitted = run(&pure, std::iter::repeat_n(thousandth, 1000));
     println!(r#"{{"task": "thousand", "method": "paygo pure filter", "value": {admitted}}}"#);
     Ok(())

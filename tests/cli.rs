@@ -175,6 +175,36 @@ fn calibrate_answers_from_the_safe_side() {
 }
 
 #[test]
+fn a_typo_in_a_plan_is_pointed_at_and_the_word_that_was_meant_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("plan.toml");
+    let plan = "delta = 1e-5\n\n[[releases]]\nmechanism = { gausian = { noise_multiplier = 4 } }\n";
+    std::fs::write(&path, plan).expect("written");
+    let path = path.to_str().expect("a path");
+    fails(&paygo(&["account", path]), &["line 4", "gausian", "did you mean `gaussian`?"]);
+    let answer = with_input(&["filter", "--epsilon", "1", "--delta", "1e-6"], r#"{"mechanism": {"zdcp": {"rho": 1}}}"#);
+    let said = String::from_utf8_lossy(&answer.stdout).into_owned();
+    assert!(said.contains("did you mean `zcdp`?"), "{said}");
+    // A fraction wherever a probability is read.
+    let plan = |q: &str| {
+        json(&paygo(&[
+            "calibrate",
+            "noise",
+            "--epsilon",
+            "3",
+            "--delta",
+            "1e-5",
+            "--steps",
+            "100",
+            "--sampling-probability",
+            q,
+            "--json",
+        ]))
+    };
+    assert_eq!(plan("1/4"), plan("0.25"));
+}
+
+#[test]
 fn schedule_answers() {
     let answer =
         json(&paygo(&["schedule", "exponential", "--initial", "10", "--rate", "0.01", "--rho", "0.78125", "--json"]));
@@ -214,6 +244,11 @@ fn schedule_answers() {
         "--json",
     ]));
     assert_eq!(answer["rate"], 3.5277);
+    // Not even one epoch: refused, for people and for programs.
+    for json in [&[][..], &["--json"]] {
+        let none = paygo(&[&["schedule", "uniform", "--initial", "1", "--rho", "0.1"], json].concat());
+        assert_eq!(none.status.code(), Some(1), "{none:?}");
+    }
     fails(&paygo(&["schedule", "step", "--initial", "10", "--rate", "0.5", "--rho", "1"]), &["--period"]);
     fails(
         &paygo(&["schedule", "step", "--initial", "10", "--rate", "1.5", "--period", "3", "--rho", "1"]),

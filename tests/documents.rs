@@ -118,6 +118,63 @@ fn architecture_names_every_crate_and_its_arrows_hold() {
     }
 }
 
+/// ARCHITECTURE says which files a new mechanism or filter touches. An existing one that nothing else is built from is found in those
+/// files of the library, the ledger and the commands, and in no others.
+#[test]
+fn a_mechanism_and_a_filter_are_where_architecture_says() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    // Comparisons with the papers, and the reference values, are about particular mechanisms and filters by nature.
+    let about_some = ["src/selftest/", "src/cli/reproduce/", "src/cli/demo/"];
+    for (name, heading) in [("FixedSizeSampledGaussian", "**A mechanism**"), ("Union", "**A filter**")] {
+        let recipe = text.split(heading).nth(1).and_then(|rest| rest.split("\n**").next()).expect("a recipe");
+        let named: BTreeSet<&str> = recipe.split("| `").skip(1).filter_map(|line| line.split('`').next()).collect();
+        for file in &named {
+            assert!(root().join(file).exists(), "{heading} names {file}");
+        }
+        let mut holding = BTreeSet::new();
+        let mut folders = vec![root().join("crates"), root().join("src")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                let shown = path.strip_prefix(root()).expect("inside").to_str().expect("text").to_owned();
+                if path.is_dir() {
+                    if path.file_name().is_none_or(|name| name != "tests" && name != "target") {
+                        folders.push(path);
+                    }
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    let code = std::fs::read_to_string(&path).expect("a file");
+                    let code = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<String>();
+                    let is_word = |part: &str| part.chars().next().is_none_or(|c| !c.is_alphanumeric() && c != '_');
+                    let uses = code.match_indices(name).any(|(at, _)| {
+                        is_word(&code[at + name.len()..])
+                            && code[..at].chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_')
+                    });
+                    if uses && !about_some.iter().any(|folder| shown.starts_with(folder)) {
+                        holding.insert(shown);
+                    }
+                }
+            }
+        }
+        let unnamed: Vec<&String> = holding.iter().filter(|file| !named.contains(file.as_str())).collect();
+        assert!(unnamed.is_empty(), "{name} is also in {unnamed:?}, which ARCHITECTURE does not name");
+    }
+}
+
+/// Every word of a mechanism and every kind of filter and odometer has its line for users.
+#[test]
+fn every_word_is_explained() {
+    use paygo::accounting::{filter::FilterKind, mechanism::Single, odometer::OdometerKind};
+    let methods = std::fs::read_to_string(root().join("docs/methods.md")).expect("docs/methods.md");
+    for word in Single::WORDS {
+        assert!(methods.contains(&format!("`{word}`")), "docs/methods.md does not explain {word}");
+    }
+    let filters = std::fs::read_to_string(root().join("docs/filters.md")).expect("docs/filters.md");
+    let kinds = FilterKind::ALL.iter().map(|kind| kind.word()).chain(OdometerKind::ALL.iter().map(|kind| kind.word()));
+    for kind in kinds {
+        assert!(filters.contains(&format!("`{kind}")), "docs/filters.md does not explain {kind}");
+    }
+}
+
 /// The notes that the doc comments cite exist.
 #[test]
 fn cited_theory_exists() {

@@ -8,7 +8,7 @@ use paygo::accounting::cost::Cost;
 use paygo::accounting::filter::{
     AnyRule, Approximate, Budget, Decision, Filter, FixedOrder, Gdp, Mixture, Pure, Rule, Union, Zcdp,
 };
-use paygo::accounting::mechanism::{Mechanism, PoissonSampledGaussian, Single};
+use paygo::accounting::mechanism::{self, Mechanism, PoissonSampledGaussian, Single};
 use paygo::accounting::odometer::{AnyBoundary, Linear, Odometer, Restart, Stitched, VilleMixture};
 use paygo::accounting::params::{Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability};
 use paygo::accounting::prior::Prior;
@@ -17,6 +17,7 @@ use paygo::accounting::wire::{self, Plan};
 use paygo::analysis::{Accounts, Allowance, Clip, Condition, Edges, Key, Mode, Salt, Settings};
 use paygo::numeric::decimal::{parse_down, parse_up};
 use paygo::numeric::{Amount, Interval};
+use serde_json::json;
 
 #[test]
 fn plan_parsers() {
@@ -32,20 +33,18 @@ fn plan_parsers() {
 #[test]
 fn plan_numbers() {
     check!().with_type::<(f64, f64, i64, u8)>().for_each(|&(x, y, n, word)| {
-        let number = wire::Number::Float;
-        let mechanism = match word % 8 {
-            0 => wire::Mechanism::Pure { epsilon: number(x) },
-            1 => wire::Mechanism::Approximate { epsilon: number(x), delta: number(y) },
-            2 => wire::Mechanism::Zcdp { rho: number(x) },
-            3 => wire::Mechanism::Gdp { mu: number(x) },
-            4 => wire::Mechanism::Laplace { scale: number(x), l1_sensitivity: Some(number(y)) },
-            5 => wire::Mechanism::RandomizedResponse { epsilon: number(x) },
-            6 => wire::Mechanism::Renyi { orders: vec![number(x), number(y)], values: vec![number(y), number(x)] },
-            _ => wire::Mechanism::PartitionedEpoch {
-                noise_multipliers: vec![number(x), number(y)],
-                assignment: wire::AssignmentWord::IndependentUniform,
-            },
+        let words = match word % 8 {
+            0 => json!({"pure": {"epsilon": x}}),
+            1 => json!({"approximate": {"epsilon": x, "delta": y}}),
+            2 => json!({"zcdp": {"rho": x}}),
+            3 => json!({"gdp": {"mu": x}}),
+            4 => json!({"laplace": {"scale": x, "l1_sensitivity": y}}),
+            5 => json!({"randomized_response": {"epsilon": x}}),
+            6 => json!({"renyi": {"orders": [x, y], "values": [y, x]}}),
+            _ => json!({"partitioned_epoch": {"noise_multipliers": [x, y], "assignment": "independent-uniform"}}),
         };
+        // JSON has no word for infinity or NaN.
+        let Ok(mechanism) = serde_json::from_value::<wire::Mechanism>(words) else { return };
         let mechanism = wire::Mechanism::Repeat { count: wire::Number::Integer(n), of: Box::new(mechanism) };
         let Ok(checked) = Mechanism::try_from(&mechanism) else { return };
         let Ok(cost) = Cost::of(&checked, Neighbors::AddRemove) else { return };
@@ -85,8 +84,10 @@ fn filters_and_odometers() {
             1 => Mechanism::laplace(x),
             2 => Mechanism::pure(x),
             3 => Mechanism::poisson_sampled_gaussian(y.fract(), x),
-            4 => Epsilon::new(x).and_then(|e| Ok(Mechanism::Single(Single::Approximate(e, Delta::new(y.fract())?)))),
-            _ => Rho::new(x).map(|rho| Mechanism::Single(Single::Zcdp(rho))),
+            4 => Epsilon::new(x).and_then(|e| {
+                Ok(Mechanism::from(mechanism::Approximate { epsilon: e, delta: Delta::new(y.fract())? }))
+            }),
+            _ => Rho::new(x).map(|rho| Mechanism::from(mechanism::Zcdp { rho })),
         };
         let Ok(cost) = mechanism.map_err(drop).and_then(|m| Cost::of(&m, Neighbors::AddRemove).map_err(drop)) else {
             return;
@@ -157,7 +158,7 @@ fn sampled_gaussian() {
         let (Ok(sampling_probability), Ok(noise_multiplier), Ok(order)) = parameters else { return };
         let mechanism =
             Single::PoissonSampledGaussian(PoissonSampledGaussian { sampling_probability, noise_multiplier });
-        let value = mechanism.renyi(order);
+        let value = mechanism.family().renyi(order);
         assert!(value > 0.0 || sampling_probability.get() == 0.0, "{mechanism:?} at {order}: {value}");
     });
 }

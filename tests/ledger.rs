@@ -55,6 +55,21 @@ fn lines(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
+/// A log of version 1, one dataset of every kind and a request of every mechanism, written before numbers were read as their text: it is
+/// taken over whole, its balances and prices hold, and a retry hears what was answered then.
+#[test]
+fn a_log_from_before_is_taken_over_and_its_prices_hold() {
+    let place = Place::new();
+    let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/ledger/version-1.jsonl");
+    let taken = place.ledger(&["import", log.to_str().expect("a path")]);
+    assert!(taken.status.success(), "{}", String::from_utf8_lossy(&taken.stderr));
+    let verified = place.ledger(&["verify", "--prices"]);
+    let said = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert!(said.starts_with("sound: 164 entries, 61 admitted, 15 refused"), "{said}");
+    let again = place.json(0, &["spend", "mix", "q1", r#"{"pure":{"epsilon":0.1}}"#]);
+    assert_eq!((&again["decision"], &again["repeated"]), (&json!("admit"), &json!(true)), "{again}");
+}
+
 #[test]
 fn a_dataset_from_its_making_to_its_end() {
     let place = Place::new();

@@ -5,19 +5,19 @@ use clap::Args;
 use paygo_accounting::account::Question;
 use paygo_accounting::params::{Count, Delta, Epsilon, OutOfDomain};
 use paygo_accounting::wire::Number;
-use paygo_numeric::decimal::{parse_down, parse_nearest, parse_up};
+use paygo_numeric::decimal::parse_nearest;
 use std::path::PathBuf;
 
-/// A decimal number as it was typed.
+/// A decimal number, or a fraction of two, as it was typed.
 #[derive(Clone, Debug)]
 pub(crate) struct Decimal(String);
 
 impl std::str::FromStr for Decimal {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        match parse_up(text) {
-            Some(_) => Ok(Self(text.to_owned())),
-            None => Err("expected a decimal number such as 0.1 or 1e-5".to_owned()),
+        match Number::Decimal(text.to_owned()).up("number") {
+            Ok(_) => Ok(Self(text.to_owned())),
+            Err(_) => Err("expected a decimal number such as 0.1 or 1e-5, or a fraction such as 256/60000".to_owned()),
         }
     }
 }
@@ -25,27 +25,27 @@ impl std::str::FromStr for Decimal {
 impl Decimal {
     /// The least double at or above it.
     pub(crate) fn up(&self) -> f64 {
-        parse_up(&self.0).unwrap_or(f64::NAN)
+        self.number().up("number").unwrap_or(f64::NAN)
     }
 
     /// The greatest double at or below it.
     pub(crate) fn down(&self) -> f64 {
-        parse_down(&self.0).unwrap_or(f64::NAN)
+        self.number().down("number").unwrap_or(f64::NAN)
     }
 
     /// The nearest double: how it is echoed.
     pub(crate) fn typed(&self) -> f64 {
-        parse_nearest(&self.0).unwrap_or(f64::NAN)
+        parse_nearest(&self.0).unwrap_or_else(|| self.down())
+    }
+
+    /// As it is written elsewhere.
+    pub(crate) fn number(&self) -> Number {
+        Number::Decimal(self.0.clone())
     }
 
     /// The text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// As a checked parameter, read to the nearest double.
-    pub(crate) fn typed_as<T>(&self, new: impl Fn(f64) -> Result<T, OutOfDomain>) -> anyhow::Result<T> {
-        new(self.typed()).map_err(|error| self.as_typed(error))
     }
 
     /// The complaint, about the text that was typed.

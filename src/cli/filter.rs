@@ -3,21 +3,22 @@
 use super::arguments::Decimal;
 use super::ledger::PlaceArguments;
 use super::output::{json_amount, shown_amount};
-use super::stream::{Answer, OrderArguments, Request, Responder, serve};
+use super::stream::{Answer, Request, Responder, serve};
+use super::words::{OrderArguments, complaint, filter_kinds, number};
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use paygo_accounting::charge::{Charge, Unpriced};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{AnyRule, Decision, Filter, Meter, Rule};
 use paygo_accounting::params::Neighbors;
-use paygo_accounting::wire::{FilterError, FilterKind, FilterWords, Number, Plan};
+use paygo_accounting::wire::{FilterKind, FilterWords, Plan};
 use paygo_numeric::Amount;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(
-    after_help = "Reads one request a line: {\"id\": \"q1\", \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}\nand answers one line each. Amounts as decimal strings (\"0.1\") are exact. An id seen before is answered as before and\nnot charged again. Every run starts with the whole budget, unless --ledger keeps it for good and for all.\nExit 0: all admitted, 1: something was refused, 2: a line was wrong.\n\nExamples:\n  echo '{\"id\": \"q1\", \"mechanism\": {\"laplace\": {\"scale\": 10}}}' | paygo filter --epsilon 3 --delta 1e-5\n  paygo filter --kind gdp --epsilon 1 --delta 1e-6 < requests.jsonl\n  paygo filter --plan examples/dp-sgd.toml --epsilon 3 --delta 1e-5 < requests.jsonl\n  paygo filter --ledger our.ledger --dataset sales < requests.jsonl\ndocs/filters.md says which kind to use and what it promises."
+    after_help = "Reads one request a line: {\"id\": \"q1\", \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}\nand answers one line each. A number is the text that was written: 0.1 is exact, and so is \"256/60000\".\nAn id seen before is answered as before and\nnot charged again. Every run starts with the whole budget, unless --ledger keeps it for good and for all.\nExit 0: all admitted, 1: something was refused, 2: a line was wrong.\n\nExamples:\n  echo '{\"id\": \"q1\", \"mechanism\": {\"laplace\": {\"scale\": 10}}}' | paygo filter --epsilon 3 --delta 1e-5\n  paygo filter --kind gdp --epsilon 1 --delta 1e-6 < requests.jsonl\n  paygo filter --plan examples/dp-sgd.toml --epsilon 3 --delta 1e-5 < requests.jsonl\n  paygo filter --ledger our.ledger --dataset sales < requests.jsonl\ndocs/filters.md says which kind to use and what it promises."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -30,8 +31,8 @@ pub(crate) struct Arguments {
 #[derive(Args)]
 pub(crate) struct FilterArguments {
     /// Which rule decides
-    #[arg(long, value_enum, default_value_t = Kind::Mixture)]
-    kind: Kind,
+    #[arg(long, value_parser = filter_kinds(), default_value = FilterKind::default().word())]
+    kind: FilterKind,
     /// The budget's epsilon
     #[arg(long, value_name = "EPSILON", allow_hyphen_values = true)]
     epsilon: Option<Decimal>,
@@ -51,38 +52,6 @@ pub(crate) struct FilterArguments {
     orders: OrderArguments,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// One Rényi order, fixed in advance
-    FixedOrder,
-    /// Rényi orders that share delta
-    Union,
-    /// A mixture of Rényi orders: any mechanism, the default
-    Mixture,
-    /// The sum of rho; with --slack also for approximate steps
-    Zcdp,
-    /// The sum of mu squared: Gaussian noise only, and exact there
-    Gdp,
-    /// Pure-DP steps
-    Pure,
-    /// (epsilon, delta)-DP steps
-    Approximate,
-}
-
-impl From<Kind> for FilterKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::FixedOrder => Self::FixedOrder,
-            Kind::Union => Self::Union,
-            Kind::Mixture => Self::Mixture,
-            Kind::Zcdp => Self::Zcdp,
-            Kind::Gdp => Self::Gdp,
-            Kind::Pure => Self::Pure,
-            Kind::Approximate => Self::Approximate,
-        }
-    }
-}
-
 /// A filter as it is asked for, and under whose neighbors it protects whom.
 pub(crate) struct AskedFilter {
     pub(crate) words: FilterWords,
@@ -100,7 +69,7 @@ impl FilterArguments {
     /// Whether nothing was said about a filter.
     fn is_silent(&self) -> bool {
         let numbers = [&self.epsilon, &self.delta, &self.slack, &self.rho, &self.mu];
-        numbers.iter().all(|number| number.is_none()) && self.kind == Kind::Mixture && self.orders.is_silent()
+        numbers.iter().all(|number| number.is_none()) && self.kind == FilterKind::default() && self.orders.is_silent()
     }
 }
 
@@ -155,39 +124,19 @@ fn promise(
 
 impl FilterArguments {
     fn words(&self, plan: Option<Plan>) -> FilterWords {
-        let number =
-            |decimal: &Option<Decimal>| decimal.as_ref().map(|decimal| Number::Decimal(decimal.as_str().to_owned()));
         let (orders, weights) = self.orders.words();
         FilterWords {
-            kind: self.kind.into(),
-            epsilon: number(&self.epsilon),
-            delta: number(&self.delta),
-            slack: number(&self.slack),
-            rho: number(&self.rho),
-            mu: number(&self.mu),
-            order: number(&self.orders.order),
+            kind: self.kind,
+            epsilon: number(self.epsilon.as_ref()),
+            delta: number(self.delta.as_ref()),
+            slack: number(self.slack.as_ref()),
+            rho: number(self.rho.as_ref()),
+            mu: number(self.mu.as_ref()),
+            order: number(self.orders.order.as_ref()),
             orders,
             weights,
             plan,
         }
-    }
-}
-
-/// The complaint, in the words of the command line.
-pub(crate) fn complaint(error: FilterError) -> anyhow::Error {
-    match error {
-        FilterError::OtherKind { field, allowed } => {
-            anyhow::anyhow!("--{field} does not go with this --kind; expected {allowed}")
-        }
-        FilterError::Missing("epsilon", _) => {
-            anyhow::anyhow!("give --epsilon and --delta\nhint: --epsilon 1 --delta 1e-6")
-        }
-        FilterError::Missing("delta", _) => {
-            anyhow::anyhow!("give --delta\nhint: --delta 1e-6, or --kind pure for pure-DP steps with no delta")
-        }
-        FilterError::Missing(field, _) => anyhow::anyhow!("no {field} suits this target; give --{field}"),
-        FilterError::Twice(_) => anyhow::anyhow!("give --rho or --mu, or --epsilon and --delta"),
-        FilterError::Budget(_) | FilterError::Plan(_) => error.into(),
     }
 }
 

@@ -17,7 +17,9 @@ mod schedule;
 mod selftest;
 mod serve;
 mod stream;
+mod suggest;
 mod train;
+mod words;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -84,7 +86,11 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", output::chain(&error));
+            let said = output::chain(&error);
+            eprintln!("error: {said}");
+            if let Some(hint) = suggest::did_you_mean(&said) {
+                eprintln!("hint: {hint}");
+            }
             ExitCode::from(2)
         }
     }

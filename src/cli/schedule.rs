@@ -67,36 +67,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let budget = match (&arguments.rho, &arguments.epsilon, &arguments.delta) {
-        (Some(rho), _, _) => rho.down_as(Rho::new)?,
-        (None, Some(epsilon), Some(text)) => {
-            zcdp::budget(Conversion::Exact, epsilon.down_as(Epsilon::new)?, delta(text)?)
-        }
-        (None, _, _) => anyhow::bail!("give the budget: --rho, or --epsilon and --delta"),
-    };
-    anyhow::ensure!(budget.get() < f64::INFINITY, "rho = inf is outside its domain; expected 0 <= rho < inf");
-    let schedule = match (arguments.epochs, &arguments.rate) {
-        (Some(_), Some(_)) => anyhow::bail!("give --rate or --epochs, not both"),
-        (Some(_), None) if matches!(arguments.kind, Kind::Uniform) => {
-            anyhow::bail!("a uniform schedule has no rate to find; drop --epochs")
-        }
-        (Some(epochs), None) => {
-            // Any rate will do to name the shape; 1 is allowed by all of them.
-            let shape = shape(arguments, 1.0)?;
-            let rate = shape
-                .rate_for(epochs, budget, 1e-4)
-                .with_context(|| format!("no rate makes a budget of rho = {budget} last exactly {epochs} epochs"))?;
-            shape.with_rate(rate).context("a rate on the grid")?
-        }
-        (None, rate) => match (arguments.kind, rate) {
-            (Kind::Uniform, None) => shape(arguments, 0.0)?,
-            (Kind::Uniform, Some(_)) => anyhow::bail!("a uniform schedule has no --rate"),
-            // Towards less noise: a step keeps a share of it, the others lose more with a larger rate.
-            (Kind::Step, Some(rate)) => shape(arguments, rate.down())?,
-            (_, Some(rate)) => shape(arguments, rate.up())?,
-            (_, None) => anyhow::bail!("give --rate, or --epochs to have it found"),
-        },
-    };
+    let budget = budget(arguments)?;
+    let schedule = schedule(arguments, budget)?;
     let fits = schedule.epochs_within(budget);
     let noise = |t: u64| schedule.noise_multiplier(t).map_or(0.0, NoiseMultiplier::get);
     if let Some(path) = &arguments.plot {
@@ -104,14 +76,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let points = (0..fits.count).map(|t| (t as f64, noise(t))).collect();
         let series = vec![Series { name: "noise multiplier".into(), points, dashed: false }];
         let title = format!("{} epochs within rho = {budget}", fits.count);
-        LineChart {
-            title,
-            x_label: "epoch".into(),
-            y_label: "noise multiplier".into(),
-            series,
-            y_limit: f64::INFINITY,
-        }
-        .write_svg(path)?;
+        let (x_label, y_label) = ("epoch".into(), "noise multiplier".into());
+        LineChart { title, x_label, y_label, series, y_limit: f64::INFINITY }.write_svg(path)?;
     }
     // As typed, where it was typed.
     let rate = match (&arguments.rate, schedule) {
@@ -132,19 +98,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             "stopped_at_limit": fits.count == MOST_EPOCHS,
             "noise_multipliers": noises,
         }))?;
+    } else if fits.count == 0 {
+        let first = shown_up(schedule.rho(0).get());
+        let budget = shown_down(budget.get());
+        print(&format!("not even the first epoch fits: it costs rho = {first}, the budget is {budget}"))?;
     } else {
         let shown: Vec<u64> = match fits.count {
             n if n <= 8 => (0..n).collect(),
             n => vec![0, 1, n / 4, n / 2, 3 * n / 4, n - 2, n - 1],
         };
-        if fits.count == 0 {
-            let first = shown_up(schedule.rho(0).get());
-            print(&format!(
-                "not even the first epoch fits: it costs rho = {first}, the budget is {}",
-                shown_down(budget.get())
-            ))?;
-            return Ok(ExitCode::SUCCESS);
-        }
         let rows = shown.iter().map(|&t| vec![t.to_string(), shown_down(noise(t)), shown_up(schedule.rho(t).get())]);
         print(&table(&["epoch", "noise multiplier", "rho"], rows))?;
         if let Some(rate) = rate {
@@ -154,7 +116,46 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let next = if count < MOST_EPOCHS { "the next would pass it" } else { "more are not looked at" };
         print(&format!("{count} epochs spend rho = {spent} of {}; {next}", shown_down(budget.get())))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if fits.count == 0 { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// The budget, in rho.
+fn budget(arguments: &Arguments) -> anyhow::Result<Rho> {
+    let budget = match (&arguments.rho, &arguments.epsilon, &arguments.delta) {
+        (Some(rho), _, _) => rho.down_as(Rho::new)?,
+        (None, Some(epsilon), Some(text)) => {
+            zcdp::budget(Conversion::Exact, epsilon.down_as(Epsilon::new)?, delta(text)?)
+        }
+        (None, _, _) => anyhow::bail!("give the budget: --rho, or --epsilon and --delta"),
+    };
+    anyhow::ensure!(budget.get() < f64::INFINITY, "rho = inf is outside its domain; expected 0 <= rho < inf");
+    Ok(budget)
+}
+
+/// The schedule: with the rate that was given, or with the one that makes the budget last as long as wanted.
+fn schedule(arguments: &Arguments, budget: Rho) -> anyhow::Result<Schedule> {
+    match (arguments.epochs, &arguments.rate) {
+        (Some(_), Some(_)) => anyhow::bail!("give --rate or --epochs, not both"),
+        (Some(_), None) if matches!(arguments.kind, Kind::Uniform) => {
+            anyhow::bail!("a uniform schedule has no rate to find; drop --epochs")
+        }
+        (Some(epochs), None) => {
+            // Any rate will do to name the shape; 1 is allowed by all of them.
+            let shape = shape(arguments, 1.0)?;
+            let rate = shape
+                .rate_for(epochs, budget, 1e-4)
+                .with_context(|| format!("no rate makes a budget of rho = {budget} last exactly {epochs} epochs"))?;
+            shape.with_rate(rate).context("a rate on the grid")
+        }
+        (None, rate) => match (arguments.kind, rate) {
+            (Kind::Uniform, None) => shape(arguments, 0.0),
+            (Kind::Uniform, Some(_)) => anyhow::bail!("a uniform schedule has no --rate"),
+            // Towards less noise: a step keeps a share of it, the others lose more with a larger rate.
+            (Kind::Step, Some(rate)) => shape(arguments, rate.down()),
+            (_, Some(rate)) => shape(arguments, rate.up()),
+            (_, None) => anyhow::bail!("give --rate, or --epochs to have it found"),
+        },
+    }
 }
 
 fn shape(arguments: &Arguments, rate: f64) -> anyhow::Result<Schedule> {

@@ -1,28 +1,22 @@
 //! Requests in, answers out: one JSON line each, flushed; an id seen before is answered as before.
 
-use super::arguments::Decimal;
+use super::suggest::did_you_mean;
 use anyhow::Context;
-use clap::{Args, ValueEnum};
 use paygo_accounting::charge::{Charge, Unpriced};
-use paygo_accounting::convert::zcdp;
 use paygo_accounting::cost::Cost;
-use paygo_accounting::curve::Orders;
 use paygo_accounting::mechanism::Mechanism;
-use paygo_accounting::params::{Delta, Epsilon, Neighbors, Order};
-use paygo_accounting::prior::Prior;
-use paygo_accounting::wire::{self, Number, Plan, WeightWord, Weights};
-use paygo_numeric::Amount;
+use paygo_accounting::params::Neighbors;
+use paygo_accounting::wire;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, Read, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The longest line that is read.
-const LONGEST_LINE: u64 = 1 << 20;
+const MAX_LINE: u64 = 1 << 20;
 /// How many priced mechanisms are remembered.
-const MOST_PRICED: usize = 256;
+const MAX_PRICED: usize = 256;
 
 /// One line of input.
 #[derive(Deserialize)]
@@ -82,13 +76,13 @@ pub(crate) fn serve(responder: &mut impl Responder, neighbors: Neighbors) -> any
     let mut bytes = Vec::new();
     for number in 1u64.. {
         bytes.clear();
-        let read = input.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut bytes).context("standard input")?;
+        let read = input.by_ref().take(MAX_LINE + 1).read_until(b'\n', &mut bytes).context("standard input")?;
         if read == 0 {
             break;
         }
         anyhow::ensure!(
-            bytes.len() as u64 <= LONGEST_LINE || bytes.ends_with(b"\n"),
-            "line {number} is longer than {LONGEST_LINE} bytes"
+            bytes.len() as u64 <= MAX_LINE || bytes.ends_with(b"\n"),
+            "line {number} is longer than {MAX_LINE} bytes"
         );
         if bytes.iter().all(u8::is_ascii_whitespace) {
             continue;
@@ -144,7 +138,7 @@ impl<R: Responder> Stream<'_, R> {
         }
         if !self.priced.contains_key(&written) {
             let cost = Cost::of(&Mechanism::try_from(&request.mechanism)?, self.neighbors)?;
-            if self.priced.len() >= MOST_PRICED {
+            if self.priced.len() >= MAX_PRICED {
                 self.priced.clear();
             }
             self.priced.insert(written.clone(), self.responder.price(&cost)?);
@@ -175,7 +169,10 @@ fn complaint(error: &serde_json::Error) -> anyhow::Error {
         serde_json::error::Category::Data if reason.contains("unknown field `count`") => {
             anyhow::anyhow!("{reason}; several of the same are {{\"repeat\": {{\"count\": 3, \"of\": {{…}}}}}}")
         }
-        serde_json::error::Category::Data => anyhow::anyhow!("{reason} (column {})", error.column()),
+        serde_json::error::Category::Data => {
+            let hint = did_you_mean(reason).map(|hint| format!("; {hint}")).unwrap_or_default();
+            anyhow::anyhow!("{reason} (column {}){hint}", error.column())
+        }
         serde_json::error::Category::Io | serde_json::error::Category::Syntax | serde_json::error::Category::Eof => {
             anyhow::anyhow!("not a JSON object (column {}): {shape}", error.column())
         }
@@ -186,154 +183,4 @@ fn complaint(error: &serde_json::Error) -> anyhow::Error {
 fn id_of(line: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(line).ok()?;
     Some(value.get("id")?.as_str()?.to_owned())
-}
-
-/// Which datasets are neighbors.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum NeighborsArgument {
-    /// One record more or less
-    AddRemove,
-    /// One record replaced by another
-    ReplaceOne,
-    /// One record replaced by a null record
-    ZeroOut,
-}
-
-impl From<NeighborsArgument> for Neighbors {
-    fn from(argument: NeighborsArgument) -> Self {
-        match argument {
-            NeighborsArgument::AddRemove => Self::AddRemove,
-            NeighborsArgument::ReplaceOne => Self::ReplaceOne,
-            NeighborsArgument::ZeroOut => Self::ZeroOut,
-        }
-    }
-}
-
-/// Orders and their weights, and who is protected: what filters and odometers share.
-#[derive(Args)]
-pub(crate) struct OrderArguments {
-    /// The orders of union and mixture, such as 2,4,8; inf may be among them [default: those that suit the target]
-    #[arg(long, value_delimiter = ',', value_name = "ORDERS", conflicts_with = "plan")]
-    orders: Option<Vec<Decimal>>,
-    /// The order of the fixed-order kinds [default: the best for Gaussian noise at the target]
-    #[arg(long, value_name = "ORDER")]
-    pub(crate) order: Option<Decimal>,
-    /// `uniform`, or one weight for each finite order, together at most 1 [default: those that suit the target, uniform with --orders]
-    #[arg(long, value_delimiter = ',', value_name = "WEIGHTS", conflicts_with = "plan")]
-    weights: Option<Vec<String>>,
-    /// Concentrate the weights on the order that this plan would use; requests may still be anything
-    #[arg(long, value_name = "FILE")]
-    plan: Option<PathBuf>,
-    /// Which datasets are neighbors [default: the plan's, or add-remove]
-    #[arg(long, value_enum)]
-    neighbors: Option<NeighborsArgument>,
-    /// Who is protected [default: the plan's, or record]
-    #[arg(long, value_name = "WHO")]
-    privacy_unit: Option<String>,
-}
-
-impl OrderArguments {
-    /// The plan, if one was given, and its cost.
-    pub(crate) fn plan(&self) -> anyhow::Result<Option<(Plan, Cost)>> {
-        let Some(path) = &self.plan else { return Ok(None) };
-        let plan = super::account::read_plan(path)?;
-        let cost = plan.cost().with_context(|| format!("plan {}", path.display()))?;
-        if let Some(neighbors) = self.neighbors.map(Neighbors::from) {
-            anyhow::ensure!(
-                cost.neighbors() == neighbors,
-                "the plan is about {} neighbors; expected {neighbors}",
-                cost.neighbors()
-            );
-        }
-        Ok(Some((plan, cost)))
-    }
-
-    /// Who is protected: as asked for, as the plan says, or a record.
-    pub(crate) fn privacy_unit(&self, plan: Option<&(Plan, Cost)>) -> String {
-        let planned = plan.map(|(plan, _)| plan.privacy_unit.clone());
-        self.privacy_unit.clone().or(planned).unwrap_or_else(|| "record".to_owned())
-    }
-
-    /// The neighbor relation: the one asked for, the plan's, or add-remove.
-    pub(crate) fn neighbors(&self, plan: Option<&(Plan, Cost)>) -> Neighbors {
-        self.neighbors.map(Neighbors::from).or(plan.map(|(_, cost)| cost.neighbors())).unwrap_or(Neighbors::AddRemove)
-    }
-
-    /// Whether nothing was said.
-    pub(crate) const fn is_silent(&self) -> bool {
-        self.orders.is_none()
-            && self.order.is_none()
-            && self.weights.is_none()
-            && self.plan.is_none()
-            && self.neighbors.is_none()
-            && self.privacy_unit.is_none()
-    }
-
-    /// Whether weights were asked for.
-    pub(crate) const fn has_weights(&self) -> bool {
-        self.weights.is_some()
-    }
-
-    /// Orders and weights as they are asked for.
-    pub(crate) fn words(&self) -> (Option<Vec<Number>>, Option<Weights>) {
-        let number = |text: &str| Number::Decimal(text.to_owned());
-        let orders = self.orders.as_ref().map(|orders| orders.iter().map(|order| number(order.as_str())).collect());
-        let weights = self.weights.as_ref().map(|weights| match weights.as_slice() {
-            [word] if word == "uniform" => Weights::Word(WeightWord::Uniform),
-            each => Weights::Each(each.iter().map(|weight| number(weight)).collect()),
-        });
-        (orders, weights)
-    }
-
-    /// The orders asked for.
-    pub(crate) fn orders(&self) -> anyhow::Result<Option<Orders>> {
-        let Some(orders) = &self.orders else { return Ok(None) };
-        let orders = orders.iter().map(|order| order.typed_as(Order::new)).collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Some(Orders::new(orders)?))
-    }
-
-    /// The orders and weights asked for, or the usual ones.
-    pub(crate) fn prior(&self, usual: Prior) -> anyhow::Result<Prior> {
-        let (orders, weights) = match (self.orders()?, &self.weights) {
-            (None, None) => return Ok(usual),
-            (Some(orders), None) => return Ok(Prior::uniform(orders)?),
-            (Some(orders), Some(weights)) => (orders, weights),
-            (None, Some(weights)) => (Prior::log_spaced().orders().clone(), weights),
-        };
-        if *weights == ["uniform"] {
-            return Ok(Prior::uniform(orders)?);
-        }
-        let weight = |text: &String| {
-            Amount::from_decimal_down(text).with_context(|| {
-                format!("weights: {text} is not a number; expected uniform or one for each finite order")
-            })
-        };
-        Ok(Prior::new(orders, weights.iter().map(weight).collect::<anyhow::Result<_>>()?)?)
-    }
-
-    /// The order asked for, or the one at which Gaussian noise is converted best at a target.
-    pub(crate) fn order_for(&self, epsilon: Epsilon, delta: Delta) -> anyhow::Result<Order> {
-        if let Some(order) = &self.order {
-            return order.typed_as(Order::new);
-        }
-        zcdp::order_for_budget(epsilon, delta).context("no order suits this target; give --order")
-    }
-}
-
-/// An option that goes with some kinds only: an error that names them when it was given with another.
-pub(crate) fn only_with<K: ValueEnum + PartialEq>(given: bool, name: &str, kind: K, kinds: &[K]) -> anyhow::Result<()> {
-    let words =
-        || kinds.iter().filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned())).collect::<Vec<_>>();
-    anyhow::ensure!(
-        !given || kinds.contains(&kind),
-        "--{name} does not go with this --kind; expected {}",
-        words().join(", ")
-    );
-    Ok(())
-}
-
-/// An amount as it was typed, read down: a limit.
-pub(crate) fn limit(name: &str, text: &Decimal) -> anyhow::Result<Amount> {
-    Amount::from_decimal_down(text.as_str())
-        .with_context(|| format!("{name} = {} is outside its domain; expected 0 <= {name}", text.as_str()))
 }

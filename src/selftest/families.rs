@@ -9,7 +9,7 @@ use paygo_accounting::cost::{ApproximateStep, Cost};
 use paygo_accounting::curve::Orders;
 use paygo_accounting::individual::Clipping;
 use paygo_accounting::mechanism::{
-    BallsAndBinsEpoch, Gaussian, Laplace, Mechanism, PoissonSampledGaussian, Single, pure_kl, pure_renyi,
+    BallsAndBinsEpoch, Family as _, Gaussian, Laplace, Mechanism, PoissonSampledGaussian, Single, pure_kl, pure_renyi,
 };
 use paygo_accounting::params::{
     Count, Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability, Scale,

@@ -5,7 +5,7 @@ use paygo_accounting::convert::{Conversion, zcdp};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::curve::Orders;
 use paygo_accounting::filter::{Budget, Filter, Gdp, Mixture, Rule, Union, Zcdp};
-use paygo_accounting::mechanism::{Gaussian, Mechanism, Single};
+use paygo_accounting::mechanism::{self, Approximate, Gaussian, Mechanism, RandomizedResponse, Single};
 use paygo_accounting::odometer::{Odometer, VilleMixture};
 use paygo_accounting::params::{Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, Rho};
 use paygo_accounting::prior::Prior;
@@ -41,7 +41,9 @@ pub(super) fn query(query: &Value) -> Option<Cost> {
         "gaussian" => {
             Single::Gaussian(Gaussian { noise_multiplier: NoiseMultiplier::new(parse_down(field("sigma"))?).ok()? })
         }
-        "randomized_response" => Single::RandomizedResponse(Epsilon::from_decimal(field("eps")).ok()?),
+        "randomized_response" => {
+            Single::RandomizedResponse(RandomizedResponse { epsilon: Epsilon::from_decimal(field("eps")).ok()? })
+        }
         _ => return None,
     })
 }
@@ -77,7 +79,7 @@ fn run<R: Rule, E>(case: &mut Check<'_>, rule: Result<R, E>, costs: &[Cost], lan
 
 /// Any currency adds up alike; ρ stands for all.
 fn additive(case: &mut Check<'_>) -> Option<()> {
-    let rho = |text: &&str| cost(Single::Zcdp(Rho::from_decimal(text).ok()?));
+    let rho = |text: &&str| cost(Single::Zcdp(mechanism::Zcdp { rho: Rho::from_decimal(text).ok()? }));
     let costs = texts(case.input("costs")).iter().map(rho).collect::<Option<Vec<_>>>()?;
     let rule = Amount::from_decimal_down(case.text("budget"))
         .ok_or(())
@@ -154,8 +156,11 @@ fn advanced(case: &mut Check<'_>) -> Option<()> {
     let mut decisions = Vec::new();
     for query in case.input("queries").as_array()? {
         let field = |name: &str| query.get(name).and_then(Value::as_str).unwrap_or("");
-        let half_square = cost(Single::Zcdp(half_square(field("eps"))?))?;
-        let own = cost(Single::Approximate(Epsilon::ZERO, Delta::from_decimal(field("delta")).ok()?))?;
+        let half_square = cost(Single::Zcdp(mechanism::Zcdp { rho: half_square(field("eps"))? }))?;
+        let own = cost(Single::Approximate(Approximate {
+            epsilon: Epsilon::ZERO,
+            delta: Delta::from_decimal(field("delta")).ok()?,
+        }))?;
         decisions.push(filter.request(&half_square.and(&own).ok()?).ok()?.is_admitted());
     }
     case.decisions(&decisions);
@@ -172,7 +177,7 @@ pub(super) fn half_square(epsilon: &str) -> Option<Rho> {
 }
 
 fn gdp(case: &mut Check<'_>) -> Option<()> {
-    let mu = |text: &&str| cost(Single::Gdp(Mu::from_decimal(text).ok()?));
+    let mu = |text: &&str| cost(Single::Gdp(mechanism::Gdp { mu: Mu::from_decimal(text).ok()? }));
     let costs = texts(case.input("mus")).iter().map(mu).collect::<Option<Vec<_>>>()?;
     let limit = Amount::from_decimal_down(case.text("mu"))?.square_up();
     let sums = run(case, Gdp::with_limit(limit), &costs, 1)?;
@@ -184,7 +189,7 @@ fn gdp(case: &mut Check<'_>) -> Option<()> {
 fn pure(case: &mut Check<'_>, conversion: Conversion) -> Option<()> {
     let budget = budget(case)?;
     case.lower("rho_budget", zcdp::budget(conversion, budget.epsilon(), budget.delta()).get());
-    let half = |text: &&str| cost(Single::Zcdp(half_square(text)?));
+    let half = |text: &&str| cost(Single::Zcdp(mechanism::Zcdp { rho: half_square(text)? }));
     let costs = texts(case.input("eps_list")).iter().map(half).collect::<Option<Vec<_>>>()?;
     let sums = run(case, Zcdp::by(conversion, budget), &costs, 1)?;
     case.upper("sum_rho", sums[0]);

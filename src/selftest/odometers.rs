@@ -4,7 +4,7 @@ use super::filters::{cost, half_square, orders, query};
 use super::{Check, texts};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::curve::{Orders, RenyiCurve};
-use paygo_accounting::mechanism::Single;
+use paygo_accounting::mechanism::{Renyi, Single, Zcdp};
 use paygo_accounting::odometer::{
     Boundary, Doubling, Linear, NormalMixture, Odometer, Restart, Stitched, VilleFixed, VilleMixture, VilleUnion,
 };
@@ -62,7 +62,7 @@ fn renyi(case: &mut Check<'_>) -> Option<()> {
 
 fn pure(case: &mut Check<'_>) -> Option<()> {
     let delta = Delta::new(case.down("delta")).ok()?;
-    let runs = runs(case, |run| cost(Single::Zcdp(half_square(run.get("eps")?.as_str()?)?)))?;
+    let runs = runs(case, |run| cost(Single::Zcdp(Zcdp { rho: half_square(run.get("eps")?.as_str()?)? })))?;
     let mut odometer = Odometer::new(Stitched::new(delta, Amount::ZERO).ok()?, Neighbors::AddRemove);
     let mut variances = Vec::new();
     for run in &runs {
@@ -86,7 +86,7 @@ fn restart(case: &mut Check<'_>) -> Option<()> {
     let mut counted = Vec::new();
     for text in texts(case.input("costs")) {
         let curve = RenyiCurve::new(Orders::new(vec![order]).ok()?, vec![parse_up(text)?]).ok()?;
-        odometer.observe(&odometer.price(&cost(Single::Renyi(curve))?).ok()?).ok()?;
+        odometer.observe(&odometer.price(&cost(Single::Renyi(Renyi { curve }))?).ok()?).ok()?;
         counted.push(odometer.boundary().counted().to_f64_up());
     }
     case.uppers("odometer", &counted);

@@ -4,7 +4,7 @@
 //! known can be admitted millions of times a second.
 
 use crate::convert::pointwise::dp_to_pointwise;
-use crate::cost::{Cost, rho_amount};
+use crate::cost::Cost;
 use crate::curve::Orders;
 use crate::mechanism::Single;
 use crate::params::{Delta, Epsilon, Neighbors, Order};
@@ -57,14 +57,14 @@ impl Currency {
                 let lane = |(order, value): (Order, f64)| {
                     let amount = Amount::from_f64_up(value);
                     // At order ∞ the sum of the pure ε is exact where they were given as decimals.
-                    let exact = if order.get() == f64::INFINITY { cost.epsilon_amount() } else { None };
-                    exact.map_or(amount, |exact| exact.min(amount))
+                    let exact = if order.get() == f64::INFINITY { cost.total_epsilon() } else { None };
+                    exact.map_or(amount, |exact| exact.amount.min(amount))
                 };
                 Some(curve.points().map(lane).collect())
             }
-            Self::Rho => Some(vec![cost.rho_amount()?]),
-            Self::MuSquared => Some(vec![cost.mu_squared_amount()?]),
-            Self::Pure => Some(vec![cost.epsilon_amount()?, cost.rho_amount()?]),
+            Self::Rho => Some(vec![cost.total_rho()?.amount]),
+            Self::MuSquared => Some(vec![cost.total_mu_squared()?.amount]),
+            Self::Pure => Some(vec![cost.total_epsilon()?.amount, cost.total_rho()?.amount]),
             Self::Pointwise => pointwise(cost),
         }
     }
@@ -86,16 +86,16 @@ impl Currency {
         if !cost.is_null() && lanes.contains(&Amount::ZERO) && !matches!(**self, Self::Pointwise) {
             return Err(Unpriced::Underflow { currency: self.word() });
         }
-        let slack = if matches!(**self, Self::Pointwise) { Amount::ZERO } else { cost.slack_amount() };
+        let slack = if matches!(**self, Self::Pointwise) { Amount::ZERO } else { cost.total_slack().amount };
         Ok(Charge { currency: Arc::clone(self), neighbors, cost: Arc::new(cost.clone()), lanes, slack })
     }
 
     fn no_price(&self, cost: &Cost) -> Unpriced {
         let has = |single: &Single| match self {
             Self::Renyi(_) => true,
-            Self::Rho | Self::Pointwise => single.rho().is_some(),
-            Self::MuSquared => single.mu().is_some(),
-            Self::Pure => single.approximate().is_some() && single.rho().is_some(),
+            Self::Rho | Self::Pointwise => single.family().rho().is_some(),
+            Self::MuSquared => single.family().mu().is_some(),
+            Self::Pure => single.family().approximate().is_some() && single.family().rho().is_some(),
         };
         let works = match self {
             Self::Renyi(_) => "any mechanism",
@@ -116,13 +116,13 @@ impl Currency {
 
 /// ρ, drift and δ of pointwise steps (Part 2.5), each (ε, δ)-DP step first made pointwise at 2ε (T36).
 fn pointwise(cost: &Cost) -> Option<Vec<Amount>> {
-    if cost.slack_amount() == Amount::ZERO {
-        return Some(vec![cost.rho_amount()?, Amount::ZERO, Amount::ZERO]);
+    if cost.total_slack().amount == Amount::ZERO {
+        return Some(vec![cost.total_rho()?.amount, Amount::ZERO, Amount::ZERO]);
     }
     let mut lanes = vec![Amount::ZERO; 3];
     for (single, count) in cost.singles()? {
-        let Some((epsilon, delta)) = single.approximate().filter(|&(_, delta)| delta > Delta::ZERO) else {
-            lanes[0] = lanes[0].plus(rho_amount(single, count)?);
+        let Some((epsilon, delta)) = single.family().approximate().filter(|&(_, delta)| delta > Delta::ZERO) else {
+            lanes[0] = lanes[0].plus(single.family().rho_of(count)?.amount);
             continue;
         };
         let wider = Epsilon::from_upper_bound(2.0 * epsilon.get());
@@ -161,7 +161,7 @@ pub enum Unpriced {
     },
     /// A step with a δ of its own where the loss itself must be bounded.
     #[error(
-        "a step with a delta of its own has no bound on its loss here; the linear, stitched and mixture odometers take \
+        "a step with a delta of its own has no bound on its loss here; the linear, stitched and normal-mixture odometers take \
          such steps"
     )]
     OwnDelta,

@@ -4,7 +4,7 @@
 //! regrouping an `all_of` or changing its order changes nothing, not even the last bit of any price.
 
 use crate::curve::{Orders, RenyiCurve};
-use crate::mechanism::{Gaussian, Mechanism, Single};
+use crate::mechanism::{Mechanism, Single};
 use crate::params::{Count, Delta, Epsilon, Mu, Neighbors, Order, OutOfDomain, Rho};
 use paygo_numeric::rounding::{add_up, mul_up};
 use paygo_numeric::sums::greatest_common_divisor;
@@ -67,10 +67,8 @@ pub struct ApproximateStep {
 /// zero unless an (ε, δ)-DP mechanism is among them (theory, Part 2.3); conversions take it off δ first.
 ///
 /// ```
-/// use paygo_accounting::{cost::Cost, mechanism::{Gaussian, Mechanism, Single}, params::{Neighbors, NoiseMultiplier}};
-/// let noise_multiplier = NoiseMultiplier::new(20.0)?;
-/// let gaussian = Mechanism::Single(Single::Gaussian(Gaussian { noise_multiplier }));
-/// let cost = Cost::of(&gaussian, Neighbors::AddRemove)?.repeat(1000)?;
+/// use paygo_accounting::{cost::Cost, mechanism::Mechanism, params::Neighbors};
+/// let cost = Cost::of(&Mechanism::gaussian(20.0)?, Neighbors::AddRemove)?.repeat(1000)?;
 /// assert!(cost.rho().unwrap().get() >= 1.25);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -136,109 +134,100 @@ impl Cost {
     /// An upper bound on the Rényi divergence at an order; +∞ where none is known.
     #[must_use]
     pub fn renyi(&self, order: Order) -> f64 {
-        bag_renyi(&self.parts, order)
+        let of = |single: &Single, count: Count| Some(mul_up(single.family().renyi(order), count.to_f64()));
+        total(&self.parts, &0.0, &of).unwrap_or(f64::INFINITY)
     }
 
     /// The Rényi curve on stored orders.
     #[must_use]
     pub fn curve(&self, orders: &Orders) -> RenyiCurve {
-        RenyiCurve::from_upper_bounds(orders.clone(), bag_renyi_at(&self.parts, orders.as_slice()))
+        let of = |single: &Single, count: Count| Some(single.family().renyi_at(orders.as_slice()).times(count));
+        let none = vec![0.0; orders.as_slice().len()];
+        RenyiCurve::from_upper_bounds(orders.clone(), total(&self.parts, &none, &of).unwrap_or(none))
     }
 
     /// Whether the curve is a closed form at every real order, so that a search between stored orders pays.
     #[must_use]
     pub(crate) fn is_smooth(&self) -> bool {
-        self.parts.iter().all(|part| match &part.of {
-            Unit::Single(single) => single.is_smooth(),
-            Unit::Parallel(_) => false,
-        })
+        self.singles().is_some_and(|singles| singles.iter().all(|(single, _)| single.family().is_smooth()))
     }
 
     /// Orders that matter to this cost in particular: those of explicit curves, and ∞, where pure mechanisms are priced
     /// by their ε.
     pub(crate) fn stored_orders(&self) -> Vec<Order> {
         let mut orders = vec![Order::new(f64::INFINITY).expect("an order")];
-        bag_orders(&self.parts, &mut orders);
+        visit(&self.parts, &mut |single| orders.extend(single.family().own_orders()));
         orders
     }
 
     /// ρ in zCDP: the sum, rounded up; `None` when a mechanism has none.
     #[must_use]
     pub fn rho(&self) -> Option<Rho> {
-        bag_rho(&self.parts).map(Rho::from_upper_bound)
+        self.total_rho().map(|rho| Rho::from_upper_bound(rho.float))
     }
 
     /// μ in GDP: the root of the sum of squares, rounded up; `None` when a mechanism has none.
     #[must_use]
     pub fn mu(&self) -> Option<Mu> {
-        let square = bag_mu_squared(&self.parts)?;
-        Some(Mu::from_upper_bound(Interval::point(square).sqrt().hi()))
+        self.total_mu_squared().map(|square| Mu::from_upper_bound(Interval::point(square.float).sqrt().hi()))
     }
 
-    /// The steps as (ε, δ) pairs with counts; `None` when a mechanism has no (ε, δ) of its own.
+    /// The steps as (ε, δ) pairs with counts; `None` when a mechanism has no (ε, δ) of its own. Several groups of disjoint people
+    /// are one step: basic composition inside a group, the worst of each number over the groups.
     #[must_use]
     pub fn approximate_steps(&self) -> Option<Vec<ApproximateStep>> {
-        bag_steps(&self.parts)
+        let step = |part: &Part| {
+            let once = [Part { of: part.of.clone(), count: Count::ONE }];
+            let epsilon = Epsilon::from_upper_bound(total(&once, &Bound::ZERO, &epsilon_of)?.float);
+            let delta = Delta::from_upper_bound(total(&once, &Bound::ZERO, &slack_of)?.float);
+            Some(ApproximateStep { epsilon, delta, count: part.count })
+        };
+        self.parts.iter().map(step).collect()
     }
 
     /// The probability of the event outside which [`Cost::renyi`] and [`Cost::rho`] hold: the sum of δ, rounded up.
     #[must_use]
     pub fn slack(&self) -> Delta {
-        Delta::from_upper_bound(bag_slack(&self.parts))
+        Delta::from_upper_bound(self.total_slack().float)
     }
 
-    /// ρ in zCDP as an exact amount, rounded up once per mechanism; `None` when a mechanism has none.
+    /// The sum of the ρ; `None` when a mechanism has none.
     #[must_use]
-    pub fn rho_amount(&self) -> Option<Amount> {
-        bag_amount(&self.parts, &rho_amount)
+    pub fn total_rho(&self) -> Option<Bound> {
+        total(&self.parts, &Bound::ZERO, &|single: &Single, count| single.family().rho_of(count))
     }
 
-    /// μ² in GDP as an exact amount, rounded up once per mechanism; `None` when a mechanism has none.
+    /// The sum of the μ²; `None` when a mechanism has no μ.
     #[must_use]
-    pub fn mu_squared_amount(&self) -> Option<Amount> {
-        bag_amount(&self.parts, &|single, count| {
-            let exact = if let Single::Gaussian(gaussian) = single {
-                Amount::inverse_square_up(count.get(), 1, gaussian.noise_multiplier.get())
-            } else {
-                single.mu().map(|mu| mu.amount().square_up().times(count.get()))
-            };
-            let square = bag_mu_squared(&[Part { of: Unit::Single(single.clone()), count }])?;
-            let bound = Amount::from_f64_up(square);
-            Some(exact.map_or(bound, |exact| exact.min(bound)))
-        })
+    pub fn total_mu_squared(&self) -> Option<Bound> {
+        total(&self.parts, &Bound::ZERO, &|single: &Single, count| single.family().mu_squared_of(count))
     }
 
-    /// The sum of the pure ε (basic composition, T2) as an exact amount; `None` when a mechanism has no ε of its own.
+    /// The sum of the pure ε (basic composition, T2); `None` when a mechanism has no ε of its own.
     #[must_use]
-    pub fn epsilon_amount(&self) -> Option<Amount> {
-        bag_amount(&self.parts, &|single, count| {
-            if let Single::Laplace(laplace) = single
-                && let Some(exact) = Amount::inverse_up(count.get(), laplace.scale.get())
-            {
-                return Some(exact);
-            }
-            single.approximate().map(|(epsilon, _)| repeated(epsilon.amount(), epsilon.get(), count))
-        })
+    pub fn total_epsilon(&self) -> Option<Bound> {
+        total(&self.parts, &Bound::ZERO, &epsilon_of)
     }
 
-    /// [`Cost::slack`] as an exact amount.
+    /// The sum of the δ outside which the curve and ρ hold.
     #[must_use]
-    pub fn slack_amount(&self) -> Amount {
-        let slack = bag_amount(&self.parts, &|single, count| {
-            Some(repeated(single.slack().amount(), single.slack().get(), count))
-        });
-        slack.unwrap_or(Amount::INFINITE)
+    pub fn total_slack(&self) -> Bound {
+        total(&self.parts, &Bound::ZERO, &slack_of).unwrap_or(Bound::INFINITE)
     }
 
     /// Whether nothing depends on the data outside the slack: every parameter that carries loss was declared to be zero.
     #[must_use]
     pub fn is_null(&self) -> bool {
-        bag_all(&self.parts, &Single::is_null)
+        let mut null = true;
+        visit(&self.parts, &mut |single| null &= single.family().is_null());
+        null
     }
 
     /// The word of a mechanism that does not satisfy `holds`, if there is one.
     pub(crate) fn word_without(&self, holds: impl Fn(&Single) -> bool) -> Option<&'static str> {
-        bag_find(&self.parts, &|single| !holds(single)).map(Single::word)
+        let mut word = None;
+        visit(&self.parts, &mut |single| word = word.or_else(|| (!holds(single)).then(|| single.word())));
+        word
     }
 
     /// This cost as a smaller one, repeated as often as possible.
@@ -288,14 +277,8 @@ fn bag_mechanism(parts: &[Part]) -> Mechanism {
 fn flatten(mechanism: &Mechanism, neighbors: Neighbors, count: Count, parts: &mut Vec<Part>) -> Result<(), CostError> {
     match mechanism {
         Mechanism::Single(single) => {
-            check_neighbors(single.word(), single.neighbors(), neighbors)?;
-            // Everybody joins: no sampling at all, and an exact profile.
-            let mut single = single.clone();
-            if let Single::PoissonSampledGaussian(sampled) = &single
-                && sampled.sampling_probability.get() >= 1.0
-            {
-                single = Single::Gaussian(Gaussian { noise_multiplier: sampled.noise_multiplier });
-            }
+            check_neighbors(single.word(), single.family().neighbors(), neighbors)?;
+            let single = single.family().simpler().unwrap_or_else(|| single.clone());
             parts.push(Part { of: Unit::Single(single), count });
         }
         Mechanism::Repeat { count: times, of } => flatten(of, neighbors, count.times(*times)?, parts)?,
@@ -344,150 +327,115 @@ fn merge(mut parts: Vec<Part>) -> Result<Vec<Part>, CostError> {
     Ok(merged)
 }
 
-/// Whether every single mechanism satisfies `holds`.
-fn bag_all(parts: &[Part], holds: &impl Fn(&Single) -> bool) -> bool {
-    bag_find(parts, &|single| !holds(single)).is_none()
-}
-
-/// A single mechanism that satisfies `wanted`.
-fn bag_find<'a>(parts: &'a [Part], wanted: &impl Fn(&Single) -> bool) -> Option<&'a Single> {
-    parts.iter().find_map(|part| match &part.of {
-        Unit::Single(single) => wanted(single).then_some(single),
-        Unit::Parallel(groups) => groups.iter().find_map(|group| bag_find(group, wanted)),
-    })
-}
-
-// ROUNDING: up, in every sum and product below.
-
-/// `count` times an amount: exactly, or as a double rounded up once, whichever is less.
-fn repeated(exact: Amount, one: f64, count: Count) -> Amount {
-    exact.times(count.get()).min(Amount::from_f64_up(mul_up(one, count.to_f64())))
-}
-
-/// The ρ of `count` runs, rounded up once where it can be.
-pub(crate) fn rho_amount(single: &Single, count: Count) -> Option<Amount> {
-    if let Single::Gaussian(gaussian) = single {
-        let exact = Amount::inverse_square_up(count.get(), 2, gaussian.noise_multiplier.get());
-        return Some(exact.unwrap_or_else(|| Amount::from_f64_up(gaussian.rho_of(count).get())));
+/// Every single mechanism, those of groups of people too.
+fn visit<'a>(parts: &'a [Part], see: &mut impl FnMut(&'a Single)) {
+    for part in parts {
+        match &part.of {
+            Unit::Single(single) => see(single),
+            Unit::Parallel(groups) => groups.iter().for_each(|group| visit(group, see)),
+        }
     }
-    single.rho().map(|rho| repeated(rho.amount(), rho.get(), count))
 }
 
-/// The sum over a bag; of groups of disjoint people, the worst.
-fn bag_amount(parts: &[Part], of: &impl Fn(&Single, Count) -> Option<Amount>) -> Option<Amount> {
-    parts.iter().try_fold(Amount::ZERO, |sum, part| {
-        let amount = match &part.of {
+/// What mechanisms add up to. ROUNDING: up, in every sum and product.
+pub(crate) trait Total: Clone {
+    /// Both, one after another.
+    fn plus(self, other: Self) -> Self;
+    /// The worse of two groups of people.
+    fn worse(self, other: Self) -> Self;
+    /// So many of it.
+    fn times(self, count: Count) -> Self;
+}
+
+/// The sum over a bag; of groups of disjoint people, the worst. `None` when a mechanism has no price.
+fn total<T: Total>(parts: &[Part], zero: &T, of: &impl Fn(&Single, Count) -> Option<T>) -> Option<T> {
+    parts.iter().try_fold(zero.clone(), |sum, part| {
+        let price = match &part.of {
             Unit::Single(single) => of(single, part.count)?,
             Unit::Parallel(groups) => groups
                 .iter()
-                .try_fold(Amount::ZERO, |worst, group| Some(worst.max(bag_amount(group, of)?)))?
-                .times(part.count.get()),
+                .try_fold(zero.clone(), |worst, group| Some(worst.worse(total(group, zero, of)?)))?
+                .times(part.count),
         };
-        Some(sum.plus(amount))
+        Some(sum.plus(price))
     })
 }
 
-fn bag_renyi(parts: &[Part], order: Order) -> f64 {
-    parts.iter().fold(0.0, |sum, part| {
-        let one = match &part.of {
-            Unit::Single(single) => single.renyi(order),
-            Unit::Parallel(groups) => groups.iter().map(|group| bag_renyi(group, order)).fold(0.0, f64::max),
-        };
-        add_up(sum, mul_up(one, part.count.to_f64()))
-    })
+fn epsilon_of(single: &Single, count: Count) -> Option<Bound> {
+    single.family().epsilon_of(count)
 }
 
-fn bag_renyi_at(parts: &[Part], orders: &[Order]) -> Vec<f64> {
-    let mut total = vec![0.0; orders.len()];
-    for part in parts {
-        let values = match &part.of {
-            Unit::Single(single) => single.renyi_at(orders),
-            Unit::Parallel(groups) => groups
-                .iter()
-                .map(|group| bag_renyi_at(group, orders))
-                .fold(vec![0.0; orders.len()], |worst: Vec<f64>, group| {
-                    worst.iter().zip(group).map(|(a, b)| a.max(b)).collect()
-                }),
-        };
-        for (sum, value) in total.iter_mut().zip(values) {
-            *sum = add_up(*sum, mul_up(value, part.count.to_f64()));
-        }
+fn slack_of(single: &Single, count: Count) -> Option<Bound> {
+    let slack = single.family().slack();
+    Some(Bound::repeated(slack.get(), slack.amount(), count))
+}
+
+/// An upper bound in two notations: a double, fine near zero, and an exact amount, for sums that are compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
+    /// As a double, rounded up.
+    pub float: f64,
+    /// As an amount, rounded up.
+    pub amount: Amount,
+}
+
+impl Bound {
+    /// Nothing.
+    pub const ZERO: Self = Self { float: 0.0, amount: Amount::ZERO };
+    const INFINITE: Self = Self { float: f64::INFINITY, amount: Amount::INFINITE };
+
+    /// `count` times a number: the amount exactly, or by the double rounded up once, whichever is less.
+    #[must_use]
+    pub fn repeated(float: f64, amount: Amount, count: Count) -> Self {
+        Self::either(mul_up(float, count.to_f64()), amount.times(count.get()))
     }
-    total
-}
 
-fn bag_orders(parts: &[Part], orders: &mut Vec<Order>) {
-    for part in parts {
-        match &part.of {
-            Unit::Single(Single::Renyi(curve)) => orders.extend(curve.orders().as_slice()),
-            Unit::Single(_) => {}
-            Unit::Parallel(groups) => groups.iter().for_each(|group| bag_orders(group, orders)),
-        }
+    /// A double and an amount, which may be the double's where that is less.
+    #[must_use]
+    pub fn either(float: f64, amount: Amount) -> Self {
+        Self { float, amount: amount.min(Amount::from_f64_up(float)) }
     }
 }
 
-fn bag_rho(parts: &[Part]) -> Option<f64> {
-    parts.iter().try_fold(0.0, |sum, part| {
-        let one = match &part.of {
-            // Rounded once, so that a hundred Gaussians of noise 10 are 1/2 and not a hair more.
-            Unit::Single(Single::Gaussian(gaussian)) => return Some(add_up(sum, gaussian.rho_of(part.count).get())),
-            Unit::Single(single) => single.rho()?.get(),
-            Unit::Parallel(groups) => {
-                groups.iter().try_fold(0.0, |worst: f64, group| Some(worst.max(bag_rho(group)?)))?
-            }
-        };
-        Some(add_up(sum, mul_up(one, part.count.to_f64())))
-    })
+impl Total for Bound {
+    fn plus(self, other: Self) -> Self {
+        Self { float: self.float.plus(other.float), amount: self.amount.plus(other.amount) }
+    }
+
+    fn worse(self, other: Self) -> Self {
+        Self { float: self.float.worse(other.float), amount: self.amount.max(other.amount) }
+    }
+
+    fn times(self, count: Count) -> Self {
+        Self { float: self.float.times(count), amount: self.amount.times(count.get()) }
+    }
 }
 
-fn bag_mu_squared(parts: &[Part]) -> Option<f64> {
-    parts.iter().try_fold(0.0, |sum, part| {
-        let one = match &part.of {
-            // n/s², rounded once.
-            Unit::Single(Single::Gaussian(gaussian)) => {
-                let variance = Interval::point(gaussian.noise_multiplier.get()).square();
-                return Some(add_up(sum, (Interval::point(part.count.to_f64()) / variance).hi()));
-            }
-            Unit::Single(single) => Interval::point(single.mu()?.get()).square().hi(),
-            Unit::Parallel(groups) => {
-                groups.iter().try_fold(0.0, |worst: f64, group| Some(worst.max(bag_mu_squared(group)?)))?
-            }
-        };
-        Some(add_up(sum, mul_up(one, part.count.to_f64())))
-    })
+impl Total for f64 {
+    fn plus(self, other: Self) -> Self {
+        add_up(self, other)
+    }
+
+    fn worse(self, other: Self) -> Self {
+        self.max(other)
+    }
+
+    fn times(self, count: Count) -> Self {
+        mul_up(self, count.to_f64())
+    }
 }
 
-fn bag_slack(parts: &[Part]) -> f64 {
-    parts.iter().fold(0.0, |sum, part| {
-        let one = match &part.of {
-            Unit::Single(single) => single.slack().get(),
-            Unit::Parallel(groups) => groups.iter().map(|group| bag_slack(group)).fold(0.0, f64::max),
-        };
-        add_up(sum, mul_up(one, part.count.to_f64()))
-    })
-}
+/// A curve: the divergence at each order.
+impl Total for Vec<f64> {
+    fn plus(self, other: Self) -> Self {
+        self.into_iter().zip(other).map(|(a, b)| a.plus(b)).collect()
+    }
 
-fn bag_steps(parts: &[Part]) -> Option<Vec<ApproximateStep>> {
-    parts
-        .iter()
-        .map(|part| {
-            let (epsilon, delta) = match &part.of {
-                Unit::Single(single) => single.approximate()?,
-                Unit::Parallel(groups) => {
-                    // Basic composition inside a group, the worst of each number over the groups.
-                    let mut worst = (0.0_f64, 0.0_f64);
-                    for group in groups {
-                        let (mut epsilon, mut delta) = (0.0, 0.0);
-                        for step in bag_steps(group)? {
-                            epsilon = add_up(epsilon, mul_up(step.epsilon.get(), step.count.to_f64()));
-                            delta = add_up(delta, mul_up(step.delta.get(), step.count.to_f64()));
-                        }
-                        worst = (worst.0.max(epsilon), worst.1.max(delta));
-                    }
-                    (Epsilon::from_upper_bound(worst.0), Delta::from_upper_bound(worst.1))
-                }
-            };
-            Some(ApproximateStep { epsilon, delta, count: part.count })
-        })
-        .collect()
+    fn worse(self, other: Self) -> Self {
+        self.into_iter().zip(other).map(|(a, b)| a.worse(b)).collect()
+    }
+
+    fn times(self, count: Count) -> Self {
+        self.into_iter().map(|value| value.times(count)).collect()
+    }
 }

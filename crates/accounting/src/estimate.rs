@@ -10,10 +10,10 @@ use paygo_numeric::elementary::ln;
 /// A number that is not a bound.
 ///
 /// ```compile_fail
-/// use paygo_accounting::{estimate, mechanism::Single, params::{NoiseMultiplier, SamplingProbability}};
+/// use paygo_accounting::{estimate, mechanism::Zcdp, params::{NoiseMultiplier, SamplingProbability}};
 /// let q = SamplingProbability::new(0.01).unwrap();
 /// let rho = estimate::abadi_rho(q, NoiseMultiplier::new(4.0).unwrap());
-/// let cost = Single::Zcdp(rho); // expected `Rho`, found `Estimate<Rho>`
+/// let cost = Zcdp { rho }; // expected `Rho`, found `Estimate<Rho>`
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate<T>(T);

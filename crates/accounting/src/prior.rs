@@ -107,6 +107,12 @@ impl Prior {
         prior.unwrap_or_else(|_| Self::log_spaced())
     }
 
+    /// Its finite orders.
+    #[must_use]
+    pub fn finite_orders(&self) -> Orders {
+        Orders::new(self.orders.as_slice()[..self.weights.len()].to_vec()).unwrap_or_else(|_| self.orders.clone())
+    }
+
     /// The orders that suit most work when nothing is known in advance: about `1 + 2^{k/2}` from 1.5 to 1025, evenly
     /// weighted, and ∞.
     #[must_use]

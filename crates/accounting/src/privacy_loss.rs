@@ -18,7 +18,6 @@
 use crate::account::{Question, Row, renyi_row, tightest};
 use crate::cost::Cost;
 use crate::guarantee::Basis;
-use crate::mechanism::Single;
 use crate::params::{Count, Delta, Epsilon, Order};
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, exp_up, ln, power_of_two};
@@ -48,8 +47,11 @@ const TILTS: [f64; 4] = [1.0, 0.6, 0.35, 1.5];
 /// arXiv:2106.08567, Theorems 10 and 11 (T41).
 #[must_use]
 pub fn row(cost: &Cost, question: Question) -> Option<Row> {
-    let steps: Vec<(Pair, Count)> =
-        cost.singles()?.into_iter().map(|(single, count)| Some((Pair::of(single)?, count))).collect::<Option<_>>()?;
+    let steps: Vec<(Pair, Count)> = cost
+        .singles()?
+        .into_iter()
+        .map(|(single, count)| Some((single.family().pair()?, count)))
+        .collect::<Option<_>>()?;
     if steps.len() > MOST_MECHANISMS || steps.is_empty() {
         return None;
     }
@@ -133,42 +135,30 @@ enum Direction {
 }
 
 /// A dominating pair, by the shape of its loss.
-#[derive(Clone, Copy, Debug)]
-enum Pair {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pair {
     /// `(1−q)·N(0,s²) + q·N(1,s²)` against `N(0,s²)`; q = 1 is plain Gaussian noise.
-    Sampled { q: f64, s: f64 },
+    Sampled {
+        /// The probability of the shifted law.
+        q: f64,
+        /// The standard deviation.
+        s: f64,
+    },
     /// Two Laplace laws of this scale, one apart.
-    Laplace { scale: f64 },
+    Laplace {
+        /// The scale.
+        scale: f64,
+    },
     /// Randomized response, revealing with probability δ.
-    Response { epsilon: f64, delta: f64 },
+    Response {
+        /// ε.
+        epsilon: f64,
+        /// δ.
+        delta: f64,
+    },
 }
 
 impl Pair {
-    fn of(single: &Single) -> Option<Self> {
-        match single {
-            Single::Gaussian(gaussian) => Some(Self::Sampled { q: 1.0, s: gaussian.noise_multiplier.get() }),
-            Single::Gdp(mu) if mu.get() > 0.0 => {
-                // N(0,1) against N(μ,1); the noise is rounded down.
-                Some(Self::Sampled { q: 1.0, s: (Interval::ONE / mu.get()).lo() })
-            }
-            Single::PoissonSampledGaussian(sampled) if sampled.sampling_probability.get() > 0.0 => {
-                Some(Self::Sampled { q: sampled.sampling_probability.get(), s: sampled.noise_multiplier.get() })
-            }
-            Single::Laplace(laplace) => Some(Self::Laplace { scale: laplace.scale.get() }),
-            Single::RandomizedResponse(e) | Single::Pure(e) | Single::Exponential(e) => {
-                Some(Self::Response { epsilon: e.get(), delta: 0.0 })
-            }
-            Single::Approximate(e, d) => Some(Self::Response { epsilon: e.get(), delta: d.get() }),
-            Single::Gdp(_)
-            | Single::PoissonSampledGaussian(_)
-            | Single::Zcdp(_)
-            | Single::FixedSizeSampledGaussian(_)
-            | Single::BallsAndBinsEpoch(_)
-            | Single::PartitionedEpoch(_)
-            | Single::Renyi(_) => None,
-        }
-    }
-
     /// `P(L > loss)` and `Q(L > loss)`, and their complements, each enclosed.
     fn tails(self, direction: Direction, loss: f64) -> Tails {
         let l = Interval::point(loss);

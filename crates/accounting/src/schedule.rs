@@ -3,6 +3,7 @@
 //! The epoch index starts at 0, which reproduces all of \[Y\] Tables II and III (E15). An epoch is one pass over disjoint
 //! batches with the same noise and costs `1/(2σ_t²)` (T26, with its preconditions).
 
+use crate::mechanism::Gaussian;
 use crate::params::{Count, NoiseMultiplier, OutOfDomain, Rho};
 use paygo_numeric::Interval;
 use paygo_numeric::rounding::add_up;
@@ -120,7 +121,7 @@ impl Schedule {
     #[must_use]
     pub fn rho(&self, epoch: u64) -> Rho {
         self.noise_multiplier(epoch).map_or(Rho::from_upper_bound(f64::INFINITY), |noise_multiplier| {
-            crate::mechanism::Gaussian { noise_multiplier }.rho()
+            Rho::from_upper_bound(Gaussian { noise_multiplier }.rho_sum(Count::ONE).float)
         })
     }
 
@@ -138,7 +139,7 @@ impl Schedule {
             }
             let next = match (noise, Count::new(run.1)) {
                 (Some(noise_multiplier), Ok(count)) => {
-                    add_up(before, crate::mechanism::Gaussian { noise_multiplier }.rho_of(count).get())
+                    add_up(before, Gaussian { noise_multiplier }.rho_sum(count).float)
                 }
                 _ => f64::INFINITY,
             };

@@ -3,16 +3,15 @@
 //! What is stored is the rule's parameters (ε, δ, orders, weights), never numbers derived from them, and the exact sums. A
 //! filter whose stored sums pass its budget loads and refuses everything.
 
-use crate::convert::Conversion;
 use crate::curve::Orders;
-use crate::filter::{
-    AnyRule, Approximate, Budget, BudgetError, Filter, FixedOrder, Gdp, Mixture, Pure, Rule, Union, Zcdp,
-};
-use crate::params::{Delta, Epsilon, Neighbors as Relation, Order, OutOfDomain};
+use crate::filter::{AnyRule, Budget, BudgetError, Filter, Rule};
+use crate::params::{Delta, Epsilon, Neighbors as Relation, OutOfDomain};
 use crate::prior::Prior;
 use crate::wire::{Neighbors, Number};
 use paygo_numeric::Amount;
 use serde::{Deserialize, Serialize};
+
+pub use crate::filter::StoredRule;
 
 /// The format that is written.
 pub const VERSION: u32 = 1;
@@ -41,65 +40,6 @@ pub struct StoredFilter {
     pub spent: Vec<Decimal>,
     /// The sum of the steps' own δ.
     pub slack_spent: Decimal,
-}
-
-/// A rule as it is stored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum StoredRule {
-    /// See [`Mixture`].
-    Mixture {
-        /// ε and δ.
-        budget: StoredBudget,
-        /// Strictly increasing; may end in `"inf"`.
-        orders: Vec<Number>,
-        /// One for each finite order.
-        weights: Vec<Decimal>,
-        /// Whether light orders stand beside the mixture.
-        light_orders: bool,
-    },
-    /// See [`Union`].
-    Union {
-        /// ε and δ.
-        budget: StoredBudget,
-        /// Strictly increasing; may end in `"inf"`.
-        orders: Vec<Number>,
-        /// One for each finite order.
-        weights: Vec<Decimal>,
-        /// The conversion's word.
-        conversion: String,
-    },
-    /// See [`FixedOrder`].
-    FixedOrder {
-        /// The order.
-        order: Number,
-        /// The Rényi budget.
-        limit: Decimal,
-        /// For the steps' own δ.
-        slack: Decimal,
-    },
-    /// See [`Zcdp`].
-    Zcdp {
-        /// ρ.
-        limit: Decimal,
-        /// For the steps' own δ.
-        slack: Decimal,
-    },
-    /// See [`Gdp`].
-    Gdp {
-        /// μ².
-        limit: Decimal,
-    },
-    /// See [`Pure`].
-    Pure {
-        /// ε and δ.
-        budget: StoredBudget,
-    },
-    /// See [`Approximate`].
-    Approximate {
-        /// ε and δ.
-        budget: StoredBudget,
-    },
 }
 
 /// A budget as it is stored.
@@ -186,68 +126,17 @@ impl TryFrom<&StoredBudget> for Budget {
     }
 }
 
-fn stored_prior(prior: &Prior) -> (Vec<Number>, Vec<Decimal>) {
+/// Orders and weights, to be stored.
+pub(crate) fn stored_prior(prior: &Prior) -> (Vec<Number>, Vec<Decimal>) {
     let orders = prior.orders().as_slice().iter().map(|&order| Number::double(order.get())).collect();
     (orders, prior.weights().iter().map(|&weight| weight.into()).collect())
 }
 
-fn prior(orders: &[Number], weights: &[Decimal]) -> Result<Prior, OutOfDomain> {
-    let orders = orders.iter().map(|order| order.up("orders")).collect::<Result<Vec<_>, _>>()?;
+/// Orders and weights that were stored.
+pub(crate) fn prior_of(orders: &[Number], weights: &[Decimal]) -> Result<Prior, OutOfDomain> {
+    let orders = orders.iter().map(|order| order.nearest("orders")).collect::<Result<Vec<_>, _>>()?;
     let weights = weights.iter().map(|weight| weight.amount("weights")).collect::<Result<_, _>>()?;
     Prior::new(Orders::from_f64(&orders)?, weights)
-}
-
-impl From<&AnyRule> for StoredRule {
-    fn from(rule: &AnyRule) -> Self {
-        match rule {
-            AnyRule::Mixture(rule) => {
-                let (orders, weights) = stored_prior(rule.prior());
-                Self::Mixture { budget: rule.budget().into(), orders, weights, light_orders: rule.has_light_orders() }
-            }
-            AnyRule::Union(rule) => {
-                let (orders, weights) = stored_prior(rule.prior());
-                let conversion = rule.conversion().word().to_owned();
-                Self::Union { budget: rule.budget().into(), orders, weights, conversion }
-            }
-            AnyRule::FixedOrder(rule) => Self::FixedOrder {
-                order: Number::double(rule.order().get()),
-                limit: rule.limit().into(),
-                slack: rule.slack().into(),
-            },
-            AnyRule::Zcdp(rule) => Self::Zcdp { limit: rule.limit().into(), slack: rule.slack().into() },
-            AnyRule::Gdp(rule) => Self::Gdp { limit: rule.limit().into() },
-            AnyRule::Pure(rule) => Self::Pure { budget: rule.budget().into() },
-            AnyRule::Approximate(rule) => Self::Approximate { budget: rule.budget().into() },
-        }
-    }
-}
-
-impl TryFrom<&StoredRule> for AnyRule {
-    type Error = LoadError;
-    fn try_from(stored: &StoredRule) -> Result<Self, LoadError> {
-        Ok(match stored {
-            StoredRule::Mixture { budget, orders, weights, light_orders } => {
-                let make = if *light_orders { Mixture::over } else { Mixture::without_light_orders };
-                make(budget.try_into()?, prior(orders, weights)?)?.into()
-            }
-            StoredRule::Union { budget, orders, weights, conversion } => {
-                let known = Conversion::ALL.into_iter().find(|known| known.word() == conversion);
-                let known =
-                    known.ok_or_else(|| OutOfDomain::new("conversion", conversion, "classic, cks, lemma1 or exact"))?;
-                Union::over(budget.try_into()?, prior(orders, weights)?, known)?.into()
-            }
-            StoredRule::FixedOrder { order, limit, slack } => {
-                let order = Order::new(order.up("order")?)?;
-                FixedOrder::with_limit(order, limit.amount("limit")?, slack.amount("slack")?)?.into()
-            }
-            StoredRule::Zcdp { limit, slack } => {
-                Zcdp::with_limit(limit.amount("limit")?, slack.amount("slack")?)?.into()
-            }
-            StoredRule::Gdp { limit } => Gdp::with_limit(limit.amount("limit")?)?.into(),
-            StoredRule::Pure { budget } => Pure::new(budget.try_into()?)?.into(),
-            StoredRule::Approximate { budget } => Approximate::new(budget.try_into()?)?.into(),
-        })
-    }
 }
 
 impl From<&Filter<AnyRule>> for StoredFilter {

@@ -8,7 +8,7 @@ use paygo_accounting::filter::{
     AnyRule, Approximate, Budget, BudgetError, Decision, Filter, FixedOrder, Gdp, Mixture, Pure, Reason, Rule, Union,
     Zcdp,
 };
-use paygo_accounting::mechanism::{Mechanism, Single};
+use paygo_accounting::mechanism::{self, Mechanism, Renyi, Single};
 use paygo_accounting::params::{Count, Delta, Epsilon, Mu, Neighbors, Order, Rho};
 use paygo_accounting::prior::Prior;
 use paygo_accounting::stored::StoredFilter;
@@ -40,12 +40,12 @@ fn gaussian_noise(s: f64) -> Cost {
 }
 
 fn pure(text: &str) -> Cost {
-    single(Single::Pure(Epsilon::from_decimal(text).expect("an epsilon")))
+    single(Single::Pure(mechanism::Pure { epsilon: Epsilon::from_decimal(text).expect("an epsilon") }))
 }
 
 fn approximate(epsilon: &str, delta: &str) -> Cost {
     let (e, d) = (Epsilon::from_decimal(epsilon), Delta::from_decimal(delta));
-    single(Single::Approximate(e.expect("an epsilon"), d.expect("a delta")))
+    single(Single::Approximate(mechanism::Approximate { epsilon: e.expect("an epsilon"), delta: d.expect("a delta") }))
 }
 
 fn filter<R: Rule>(rule: Result<R, BudgetError>) -> Filter<R> {
@@ -75,10 +75,10 @@ fn a_budget_of_a_thousand_holds_a_thousand() {
     assert_eq!(admitted(filter(Pure::new(budget("0.3", "0"))), &pure("0.1")), 3);
     assert_eq!(admitted(filter(Pure::new(budget("1", "0"))), &cost(Mechanism::laplace(10.0).expect("noise"))), 10);
     assert_eq!(admitted(filter(Zcdp::with_limit(amount("0.5"), Amount::ZERO)), &gaussian_noise(10.0)), 100);
-    let tenth = single(Single::Zcdp(Rho::from_decimal("0.1").expect("a rho")));
+    let tenth = single(Single::Zcdp(mechanism::Zcdp { rho: Rho::from_decimal("0.1").expect("a rho") }));
     assert_eq!(admitted(filter(Zcdp::with_limit(amount("1"), Amount::ZERO)), &tenth), 10);
     assert_eq!(admitted(filter(Gdp::with_limit(amount("1"))), &gaussian_noise(20.0)), 400);
-    let gdp = single(Single::Gdp(Mu::from_decimal("0.1").expect("a mu")));
+    let gdp = single(Single::Gdp(mechanism::Gdp { mu: Mu::from_decimal("0.1").expect("a mu") }));
     assert_eq!(admitted(filter(Gdp::with_limit(amount("1"))), &gdp), 100);
     let with_slack = budget("10", "2e-5").with_slack(amount("0.00001")).expect("a slack");
     assert_eq!(admitted(filter(Approximate::new(with_slack)), &approximate("0.01", "0.000001")), 10);
@@ -193,14 +193,17 @@ fn what_has_no_price_is_an_error_that_says_what_would_work() {
     );
     assert!(matches!(filter(Pure::new(b)).request(&gaussian_noise(1.0)), Err(Unpriced::NoPrice { .. })));
     let curve = RenyiCurve::new(Orders::from_f64(&[2.0]).expect("orders"), vec![0.1]).expect("a curve");
-    assert!(matches!(filter(Zcdp::new(b)).request(&single(Single::Renyi(curve))), Err(Unpriced::NoPrice { .. })));
-    let endless = single(Single::Zcdp(Rho::new(f64::INFINITY).expect("a rho")));
+    assert!(matches!(
+        filter(Zcdp::new(b)).request(&single(Single::Renyi(Renyi { curve }))),
+        Err(Unpriced::NoPrice { .. })
+    ));
+    let endless = single(Single::Zcdp(mechanism::Zcdp { rho: Rho::new(f64::INFINITY).expect("a rho") }));
     assert!(matches!(filter(Zcdp::new(b)).request(&endless), Err(Unpriced::Infinite { .. })));
     assert!(matches!(filter(Mixture::new(b)).request(&endless), Err(Unpriced::Infinite { .. })));
     let elsewhere = Cost::of(&Mechanism::gaussian(1.0).expect("noise"), Neighbors::ReplaceOne).expect("a cost");
     assert!(matches!(filter(Mixture::new(b)).request(&elsewhere), Err(Unpriced::Neighbors { .. })));
     // What was declared to be nothing costs nothing; what is merely tiny does not.
-    let nothing = single(Single::Zcdp(Rho::ZERO));
+    let nothing = single(Single::Zcdp(mechanism::Zcdp { rho: Rho::ZERO }));
     let mut f = filter(Zcdp::new(b));
     assert!(f.request(&nothing).expect("a price").is_admitted());
     assert_eq!(f.sums().lanes(), [Amount::ZERO]);
@@ -363,7 +366,7 @@ proptest! {
             0 => gaussian_noise(f64::from(k) / 7.0 + 6.0),
             1 => pure(&format!("0.00{k}")),
             2 => cost(Mechanism::laplace(f64::from(k) + 10.0).expect("noise")),
-            _ => single(Single::Zcdp(Rho::from_decimal(&format!("0.000{k}")).expect("a rho"))),
+            _ => single(Single::Zcdp(mechanism::Zcdp { rho: Rho::from_decimal(&format!("0.000{k}")).expect("a rho") })),
         };
         let run = |parts: &[(u32, usize)]| {
             let mut f = filter(Mixture::new(budget("8", "1e-5")));

@@ -4,7 +4,7 @@ use paygo_accounting::charge::Unpriced;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::curve::Orders;
 use paygo_accounting::filter::{Budget, Filter, Mixture};
-use paygo_accounting::mechanism::{Mechanism, Single};
+use paygo_accounting::mechanism::{Approximate, Mechanism};
 use paygo_accounting::odometer::{
     AnyBoundary, Boundary, Doubling, Linear, NormalMixture, Odometer, Restart, Stitched, Unobserved, VilleFixed,
     VilleMixture, VilleUnion,
@@ -38,7 +38,7 @@ fn gaussian(s: f64) -> Cost {
 
 fn approximate(epsilon: &str, delta: &str) -> Cost {
     let (e, d) = (Epsilon::from_decimal(epsilon), Delta::from_decimal(delta));
-    cost(Mechanism::Single(Single::Approximate(e.expect("an epsilon"), d.expect("a delta"))))
+    cost(Mechanism::from(Approximate { epsilon: e.expect("an epsilon"), delta: d.expect("a delta") }))
 }
 
 fn all(d: f64) -> Vec<AnyBoundary> {

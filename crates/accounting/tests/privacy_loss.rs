@@ -6,7 +6,7 @@ use paygo_accounting::account::Question;
 use paygo_accounting::compose;
 use paygo_accounting::convert::gaussian;
 use paygo_accounting::cost::Cost;
-use paygo_accounting::mechanism::{Mechanism, Single};
+use paygo_accounting::mechanism::{Approximate, Mechanism, RandomizedResponse, Single, Zcdp};
 use paygo_accounting::params::{Delta, Epsilon, Neighbors, NoiseMultiplier, SamplingProbability};
 use paygo_accounting::privacy_loss::row;
 use proptest::prelude::*;
@@ -121,17 +121,20 @@ fn laplace_and_randomized_response_and_mixtures() {
     let ours = delta_at(&laplace, 0.2).expect("a row");
     assert!(ours >= truth && ours <= truth * 1.001, "{ours} {truth}");
     // Randomized response: at or above optimal composition, and close.
-    let responses = cost(Mechanism::Single(Single::RandomizedResponse(Epsilon::new(0.1).expect("epsilon"))), 100);
+    let responses = cost(Mechanism::from(RandomizedResponse { epsilon: Epsilon::new(0.1).expect("epsilon") }), 100);
     let optimal = compose::optimal(&responses.approximate_steps().expect("steps"), Epsilon::new(2.0).expect("epsilon"));
     let (ours, optimal) = (delta_at(&responses, 2.0).expect("a row"), optimal.expect("in range").get());
     assert!(ours >= optimal * (1.0 - 1e-9) && ours <= optimal * 1.001, "{ours} {optimal}");
     // An (ε, δ) step's own δ is never lost.
-    let approximate = Single::Approximate(Epsilon::new(0.01).expect("epsilon"), Delta::new(1e-6).expect("delta"));
+    let approximate = Single::Approximate(Approximate {
+        epsilon: Epsilon::new(0.01).expect("epsilon"),
+        delta: Delta::new(1e-6).expect("delta"),
+    });
     let mixed = sampled(0.01, 1.0, 100).and(&cost(Mechanism::Single(approximate), 10)).expect("cost");
     let with = delta_at(&mixed, 1.5).expect("a row");
     let without = delta_at(&sampled(0.01, 1.0, 100), 1.5).expect("a row");
     assert!(with >= 1e-5 + without * 0.99, "{with} {without}");
     // Mechanisms without a known pair of laws have no row.
-    let zcdp = cost(Mechanism::Single(Single::Zcdp(paygo_accounting::params::Rho::new(0.1).expect("rho"))), 1);
+    let zcdp = cost(Mechanism::from(Zcdp { rho: paygo_accounting::params::Rho::new(0.1).expect("rho") }), 1);
     assert!(row(&zcdp, Question::EpsilonAt(Delta::new(1e-5).expect("delta"))).is_none());
 }

@@ -8,7 +8,7 @@ use paygo_accounting::cost::Cost;
 use paygo_accounting::curve::Orders;
 use paygo_accounting::estimate;
 use paygo_accounting::guarantee::Basis;
-use paygo_accounting::mechanism::{Gaussian, Mechanism, PoissonSampledGaussian, Single};
+use paygo_accounting::mechanism::{Family as _, Gaussian, Mechanism, PoissonSampledGaussian, Single};
 use paygo_accounting::params::{Count, Delta, Epsilon, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability};
 use paygo_accounting::schedule::Schedule;
 

@@ -1,7 +1,7 @@
 //! The words on the wire: every one parses, round-trips, and says what is wrong when it is.
 
 use paygo_accounting::cost::Cost;
-use paygo_accounting::mechanism::Mechanism as Checked;
+use paygo_accounting::mechanism::{Mechanism as Checked, Single};
 use paygo_accounting::params::{Neighbors, Order};
 use paygo_accounting::wire::{Mechanism, Plan};
 
@@ -40,6 +40,13 @@ fn every_word_parses_round_trips_and_has_a_price() {
         let again: Mechanism = serde_json::from_str(&written).expect("words");
         assert_eq!(Checked::try_from(&again).as_ref(), Ok(&checked), "{written}");
         assert_eq!(Cost::of(&cost.mechanism(), Neighbors::AddRemove).as_ref(), Ok(&cost), "{text}");
+    }
+    // Every family of the registry is among them, under the name of its file.
+    let families = Single::WORDS.iter().filter(|&&word| word != "fixed_size_sampled_gaussian");
+    for word in families {
+        let text = WORDS.iter().find(|text| text.starts_with(&format!("{{\"{word}\":"))).expect(word);
+        let checked = Checked::try_from(&serde_json::from_str::<Mechanism>(text).expect("words")).expect("a mechanism");
+        assert!(matches!(checked, Checked::Single(single) if single.word() == *word), "{text}");
     }
     let fixed: Mechanism =
         serde_json::from_str(r#"{"fixed_size_sampled_gaussian":{"batch_fraction":0.01,"noise_multiplier":4.0}}"#)
@@ -108,23 +115,38 @@ fn a_refusal_names_the_field_the_value_and_what_is_allowed() {
 }
 
 #[test]
-fn decimal_strings_are_exact_and_go_to_the_dear_side() {
+fn a_number_is_the_text_that_was_written_and_goes_to_the_dear_side() {
     let cost = |text: &str| {
         let mechanism: Mechanism = serde_json::from_str(text).expect("parses");
         Cost::of(&Checked::try_from(&mechanism).expect("checks"), Neighbors::AddRemove).expect("cost")
     };
-    // The double called 0.3 lies below three tenths: text must not.
-    let (float, text) = (cost(r#"{"zcdp":{"rho":0.3}}"#), cost(r#"{"zcdp":{"rho":"0.3"}}"#));
-    assert!(text.rho() > float.rho());
+    // The double called 0.3 lies below three tenths: the price must not, with or without quotes.
+    let (number, text) = (cost(r#"{"zcdp":{"rho":0.3}}"#), cost(r#"{"zcdp":{"rho":"0.3"}}"#));
+    assert_eq!(number, text);
+    assert!(number.rho().expect("a rho").get() > 0.3);
     // The double called 1.1 lies above eleven tenths: noise goes down.
-    let (float, text) =
+    let (number, text) =
         (cost(r#"{"gaussian":{"noise_multiplier":1.1}}"#), cost(r#"{"gaussian":{"noise_multiplier":"1.1"}}"#));
-    assert!(text.rho() > float.rho());
-    // A plain number is the double that every language reads, to the last bit.
-    for text in ["0.0054731390087123764", "1.7976931348623157e308", "2.2250738585072014e-280", "0.1"] {
+    assert_eq!(number, text);
+    assert!(
+        number.rho() > Cost::of(&Checked::gaussian(1.1).expect("noise"), Neighbors::AddRemove).expect("cost").rho()
+    );
+    // A number with more digits than a double can tell apart is the double that every language reads, to the last bit.
+    for text in ["0.0054731390087123764", "1.7976931348623157e308", "2.2250738585072014e-280", "0.30000000000000004"] {
         let rho = cost(&format!(r#"{{"zcdp":{{"rho":{text}}}}}"#)).rho().map(paygo_accounting::params::Rho::get);
         assert_eq!(rho, text.parse().ok(), "{text}");
     }
+    // A fraction goes to the dear side of its value.
+    let poisson = |q: &str| {
+        cost(&format!(r#"{{"poisson_sampled_gaussian":{{"sampling_probability":{q},"noise_multiplier":1}}}}"#))
+    };
+    assert_eq!(poisson(r#""1/4""#), poisson("0.25"));
+    let third = cost(r#"{"zcdp":{"rho":"1 / 3"}}"#).rho().expect("a rho").get();
+    assert!(third > 1.0 / 3.0 && third <= (1.0f64 / 3.0).next_up(), "1/3 as a double lies below a third");
+    refused(r#"{"zcdp":{"rho":"1/0"}}"#, "rho = 1/0");
+    refused(r#"{"zcdp":{"rho":"1/-3"}}"#, "rho = 1/-3");
+    refused(r#"{"zcdp":{"rho":"-1/3"}}"#, "rho = -1/3");
+    refused(r#"{"zcdp":{"rho":"1/3/5"}}"#, "rho = 1/3/5");
     // Sensitivity divides.
     assert_eq!(
         cost(r#"{"gaussian":{"noise_std":500,"l2_sensitivity":100}}"#),

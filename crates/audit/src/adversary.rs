@@ -17,7 +17,7 @@
 //! }
 //! ```
 
-use paygo_accounting::mechanism::{Gaussian, Mechanism, Single};
+use paygo_accounting::mechanism::{Approximate, Gaussian, Mechanism, RandomizedResponse, Single};
 use paygo_accounting::params::{Delta, Epsilon, NoiseMultiplier};
 use paygo_numeric::elementary::exp;
 use rand_chacha::ChaCha8Rng;
@@ -54,10 +54,13 @@ impl Step {
             Self::Gaussian { variance } => {
                 Single::Gaussian(Gaussian { noise_multiplier: NoiseMultiplier::new(1.0 / variance.sqrt()).ok()? })
             }
-            Self::RandomizedResponse { epsilon } => Single::RandomizedResponse(Epsilon::new(epsilon).ok()?),
-            Self::Revealing { epsilon, delta } => {
-                Single::Approximate(Epsilon::new(epsilon).ok()?, Delta::new(delta).ok()?)
+            Self::RandomizedResponse { epsilon } => {
+                Single::RandomizedResponse(RandomizedResponse { epsilon: Epsilon::new(epsilon).ok()? })
             }
+            Self::Revealing { epsilon, delta } => Single::Approximate(Approximate {
+                epsilon: Epsilon::new(epsilon).ok()?,
+                delta: Delta::new(delta).ok()?,
+            }),
         }))
     }
 

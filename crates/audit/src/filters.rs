@@ -7,7 +7,7 @@ use paygo_accounting::charge::Currency;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::curve::{Orders, RenyiCurve};
 use paygo_accounting::filter::{AnyRule, Filter, Rule as _};
-use paygo_accounting::mechanism::{Mechanism, Single};
+use paygo_accounting::mechanism::{Approximate, Mechanism, RandomizedResponse, Renyi, Single};
 use paygo_accounting::params::{Delta, Epsilon, Neighbors};
 use paygo_numeric::elementary::{exp, exp_m1, ln, ln_1p};
 use paygo_numeric::search::minimize;
@@ -93,7 +93,7 @@ impl TwoPoint {
     fn cost(&self, orders: &[f64]) -> Option<Cost> {
         let values = orders.iter().map(|&order| self.renyi(order)).collect();
         let curve = RenyiCurve::new(Orders::from_f64(orders).ok()?, values).ok()?;
-        Cost::of(&Mechanism::Single(Single::Renyi(curve)), Neighbors::AddRemove).ok()
+        Cost::of(&Mechanism::from(Renyi { curve }), Neighbors::AddRemove).ok()
     }
 
     /// `(P − e^t·Q)₊` summed over both outcomes.
@@ -160,9 +160,9 @@ pub fn order_switch_trial(name: &str, subject: &Subject, epsilon: f64, delta: f6
 fn response(epsilon: f64, delta: f64) -> Option<Cost> {
     let epsilon = Epsilon::new(epsilon).ok()?;
     let single = if delta > 0.0 {
-        Single::Approximate(epsilon, Delta::new(delta).ok()?)
+        Single::Approximate(Approximate { epsilon, delta: Delta::new(delta).ok()? })
     } else {
-        Single::RandomizedResponse(epsilon)
+        Single::RandomizedResponse(RandomizedResponse { epsilon })
     };
     Cost::of(&Mechanism::Single(single), Neighbors::AddRemove).ok()
 }

@@ -548,7 +548,14 @@ impl Dataset {
     }
 
     /// Whether a price is at least what its mechanism costs, as it is computed now.
+    ///
+    /// Numbers that are not in quotes were once read as the doubles they are, and are now read as their text; a price from then may
+    /// be some 10⁻¹⁶ of itself less. Either reading will do.
     fn price_again(&self, mechanism: &Value, amounts: &Amounts) -> Result<(), String> {
+        self.covers(mechanism, amounts).or_else(|_| self.covers(&with_doubles(mechanism), amounts))
+    }
+
+    fn covers(&self, mechanism: &Value, amounts: &Amounts) -> Result<(), String> {
         let wrong = |error: &dyn std::fmt::Display| format!("has a mechanism that has no price: {error}");
         let words = Mechanism::deserialize(mechanism).map_err(|error| wrong(&error))?;
         let (neighbors, currency) = (Relation::from(self.neighbors), self.rules[""].currency());
@@ -567,6 +574,19 @@ impl Dataset {
             }
         }
         Ok(())
+    }
+}
+
+/// A mechanism with each number that is not in quotes written out as the double it is.
+fn with_doubles(mechanism: &Value) -> Value {
+    match mechanism {
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            Some(double) => format!("{double:.1074}").trim_end_matches('0').into(),
+            None => mechanism.clone(),
+        },
+        Value::Array(all) => all.iter().map(with_doubles).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), with_doubles(value))).collect(),
+        Value::Null | Value::Bool(_) | Value::String(_) => mechanism.clone(),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::coin::{heads, heads_exp};
 use crate::source::Source;
-use paygo_accounting::mechanism::{Mechanism, Single};
+use paygo_accounting::mechanism::{Mechanism, Pure, Zcdp};
 use paygo_accounting::params::{Epsilon, OutOfDomain, Rho};
 use paygo_numeric::Amount;
 use paygo_numeric::sums::greatest_common_divisor;
@@ -102,7 +102,7 @@ impl DiscreteLaplace {
         let sensitivity = checked("l1_sensitivity", l1_sensitivity)?;
         let epsilon =
             Amount::from_ratio_up(u128::from(self.scale.denominator) * sensitivity, u128::from(self.scale.numerator));
-        Ok(Mechanism::Single(Single::Pure(Epsilon::from_decimal(&epsilon.to_string())?)))
+        Ok(Mechanism::from(Pure { epsilon: Epsilon::from_decimal(&epsilon.to_string())? }))
     }
 }
 
@@ -148,7 +148,7 @@ impl DiscreteGaussian {
             u128::from(self.variance.denominator) * square,
             2 * u128::from(self.variance.numerator),
         );
-        Ok(Mechanism::Single(Single::Zcdp(Rho::from_decimal(&rho.to_string())?)))
+        Ok(Mechanism::from(Zcdp { rho: Rho::from_decimal(&rho.to_string())? }))
     }
 }
 

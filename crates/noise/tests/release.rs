@@ -17,7 +17,7 @@ fn a_permit_draws_what_it_was_given_for_and_nothing_else() {
     let release = gaussian(100);
     let cost = release.cost(Neighbors::AddRemove).expect("a cost");
     // ρ = 1/(2·100), exactly.
-    assert_eq!(cost.rho_amount().expect("a rho").to_string(), "0.005");
+    assert_eq!(cost.total_rho().expect("a rho").amount.to_string(), "0.005");
     let Decision::Admitted(permit) = filter.request(&cost).expect("a price") else { panic!("refused") };
     let noisy = release.draw(permit, &mut source, &[1000, -1000]).expect("covered");
     assert!((noisy[0] - 1000).abs() < 100 && (noisy[1] + 1000).abs() < 100);
@@ -46,5 +46,8 @@ fn a_hundred_draws_are_a_hundred_charges() {
         drawn += release.draw(permit, &mut source, &[0]).expect("covered").len();
     }
     assert_eq!((drawn, filter.sums().lanes()[0]), (100, limit));
-    assert_eq!(release.cost(Neighbors::AddRemove).expect("a cost").epsilon_amount().expect("ε").to_string(), "0.01");
+    assert_eq!(
+        release.cost(Neighbors::AddRemove).expect("a cost").total_epsilon().expect("ε").amount.to_string(),
+        "0.01"
+    );
 }

@@ -9,7 +9,6 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use paygo_accounting::wire::{AssignmentWord, GaussianFields};
 use paygo_ledger::Name;
 use paygo_ledger::entry::Digest;
 use paygo_ledger::views::{DatasetView, Decision, HeadView, Overview, TokenView};
@@ -35,8 +34,6 @@ const MOST_LINES: u64 = 10_000;
     info(title = "paygo", description = "A durable privacy budget that a whole organization shares. A refusal is an answer: \
         `200` with `\"decision\": \"refuse\"`. Every request to spend has an id made by whoever asks; a retry with the same id hears the \
         first answer and is charged once."),
-    // What is only found inside of a mechanism, which is not followed because it has itself inside.
-    components(schemas(GaussianFields, AssignmentWord)),
     modifiers(&Bearer),
     security(("token" = []))
 )]

@@ -8,7 +8,7 @@ use crate::gradient::Personal;
 use paygo_accounting::cost::{Cost, CostError};
 use paygo_accounting::curve::{Orders, RenyiCurve};
 use paygo_accounting::individual::{Clipping, FULL};
-use paygo_accounting::mechanism::{Mechanism, PoissonSampledGaussian, Single};
+use paygo_accounting::mechanism::{self, Family as _, Mechanism, PoissonSampledGaussian, Single};
 use paygo_accounting::params::{Mu, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho, SamplingProbability};
 use paygo_accounting::secret::Secret;
 use paygo_numeric::rounding::{add_up, div_down, div_up, mul_down, mul_up, sub_down};
@@ -44,11 +44,11 @@ impl Allowance {
     /// [`OutOfDomain`] when a parameter is out of its domain; [`CostError`] never.
     pub fn cost(&self, neighbors: Neighbors) -> Result<Cost, AllowanceError> {
         let single = match *self {
-            Self::Zcdp { rho } => Single::Zcdp(Rho::new(positive("rho", rho)?)?),
-            Self::Gdp { mu } => Single::Gdp(Mu::new(positive("mu", mu)?)?),
+            Self::Zcdp { rho } => Single::Zcdp(mechanism::Zcdp { rho: Rho::new(positive("rho", rho)?)? }),
+            Self::Gdp { mu } => Single::Gdp(mechanism::Gdp { mu: Mu::new(positive("mu", mu)?)? }),
             Self::Renyi { order, limit } => {
                 let orders = Orders::new(vec![Order::new(order)?])?;
-                Single::Renyi(RenyiCurve::new(orders, vec![positive("limit", limit)?])?)
+                Single::Renyi(mechanism::Renyi { curve: RenyiCurve::new(orders, vec![positive("limit", limit)?])? })
             }
         };
         Ok(Cost::of(&Mechanism::Single(single), neighbors)?)

@@ -9,7 +9,7 @@ use crate::data::Examples;
 use crate::gate::{Gate, GateError};
 use paygo_accounting::cost::{Cost, CostError};
 use paygo_accounting::filter::{Decision, Permit, Refusal};
-use paygo_accounting::mechanism::{Mechanism, Single};
+use paygo_accounting::mechanism::{Exponential, Mechanism};
 use paygo_accounting::params::{Epsilon, Neighbors, OutOfDomain};
 use paygo_accounting::secret::Secret;
 use paygo_noise::{Source, coin};
@@ -105,7 +105,7 @@ impl Selection {
     /// # Errors
     /// [`CostError`] under replace-one, where an example can leave one part and enter another, or when a budget has no price.
     pub fn cost(&self, neighbors: Neighbors) -> Result<Cost, CostError> {
-        let choice = Mechanism::Single(Single::Exponential(self.epsilon));
+        let choice = Mechanism::from(Exponential { epsilon: self.epsilon });
         Cost::of(&Mechanism::Parallel(self.budgets.iter().cloned().chain([choice]).collect()), neighbors)
     }
 
@@ -217,12 +217,13 @@ mod tests {
     use crate::data::Shape;
     use crate::gate::FilterGate;
     use paygo_accounting::filter::{Filter, Zcdp};
+    use paygo_accounting::mechanism;
     use paygo_accounting::params::Rho;
     use paygo_numeric::Amount;
     use std::convert::Infallible;
 
     fn zcdp(rho: f64) -> Mechanism {
-        Mechanism::Single(Single::Zcdp(Rho::new(rho).expect("a rho")))
+        Mechanism::from(mechanism::Zcdp { rho: Rho::new(rho).expect("a rho") })
     }
 
     fn gate(rho: &str, neighbors: Neighbors) -> FilterGate<Zcdp> {

@@ -1,7 +1,7 @@
 //! Choosing among whole training runs, each with a budget of its own.
 
 use paygo_accounting::filter::{Filter, Zcdp};
-use paygo_accounting::mechanism::{Mechanism, Single};
+use paygo_accounting::mechanism::{self, Mechanism};
 use paygo_accounting::params::{Neighbors, NoiseMultiplier, Rho};
 use paygo_accounting::schedule::Schedule;
 use paygo_noise::Source;
@@ -49,7 +49,7 @@ fn the_learning_rate_that_learns_is_picked() {
     let layers: Vec<Box<dyn Layer>> = vec![Box::new(Linear::new(31, 2))];
     let model = Network::new(Sequence::new(Shape::vector(31), layers));
     let examples = generate::census(8000, 1);
-    let budget = Mechanism::Single(Single::Zcdp(Rho::new(RHO).expect("a rho")));
+    let budget = Mechanism::from(mechanism::Zcdp { rho: Rho::new(RHO).expect("a rho") });
     let rates = [1e-7, 1.0, 1e-6];
     let selection = Selection::new(vec![budget; rates.len()], 1.0).expect("a selection");
     let mut whole = gate();

@@ -15,7 +15,7 @@ use paygo_accounting::account::{Question, tightest};
 use paygo_accounting::calibrate::{Target, most_repeats};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{Budget, Filter, Mixture};
-use paygo_accounting::mechanism::{Mechanism, Single};
+use paygo_accounting::mechanism::{Mechanism, Zcdp};
 use paygo_accounting::odometer::{Odometer, VilleMixture};
 use paygo_accounting::params::{Count, Delta, Epsilon, Neighbors, Rho};
 use paygo_accounting::prior::Prior;
@@ -108,7 +108,7 @@ fn tell(people: &[people::Person]) -> anyhow::Result<Story> {
     }
     bar.finish_and_clear();
     let finest = Count::new(FINEST * FINEST)?.to_f64();
-    let one = Cost::of(&Mechanism::Single(Single::Zcdp(Rho::new(0.5 / finest)?)), Neighbors::AddRemove)?;
+    let one = Cost::of(&Mechanism::from(Zcdp { rho: Rho::new(0.5 / finest)? }), Neighbors::AddRemove)?;
     let target = Target::EpsilonDelta(Epsilon::new(EPSILON.parse()?)?, budget.delta());
     let price = |n: u64| Ok((Count::new(n)?.to_f64(), tightest(&one.repeat(n)?, budget.delta()).epsilon.get()));
     let worst_case = (1..=most_repeats(target, &one)?.value).map(price).collect::<anyhow::Result<_>>()?;

@@ -4,6 +4,7 @@ use super::analyst::Entry;
 use super::{DELTA, EPSILON};
 use crate::cli::ledger::{Open, random_word};
 use crate::cli::output::shown_up;
+use paygo_accounting::mechanism::ZcdpFields;
 use paygo_accounting::wire::{FilterWords, Mechanism, Neighbors, Number};
 use paygo_ledger::words::{NewDataset, Spend, Verdict};
 use paygo_ledger::{Name, Note, RequestId};
@@ -30,7 +31,7 @@ pub(super) fn tell(log: &[Entry], at: &Path) -> anyhow::Result<String> {
             &dataset,
             Spend {
                 id: RequestId::new(format!("question-{}", index + 1))?,
-                mechanism: Mechanism::Zcdp { rho: Number::Float(rho) },
+                mechanism: Mechanism::Zcdp(ZcdpFields { rho: Number::Float(rho) }),
                 blocks: None,
                 note: Note::new(entry.question.clone()).ok(),
             },

@@ -6,9 +6,10 @@ mod show;
 
 pub(crate) use place::{Named, Open, Place, PlaceArguments, Where, WhoArguments, opening};
 
-use super::filter::{FilterArguments, complaint};
+use super::filter::FilterArguments;
 use super::output::{print, print_json};
 use super::stream::{Answer, Request, Responder, serve};
+use super::words::complaint;
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use paygo_accounting::charge::{Charge, Unpriced};

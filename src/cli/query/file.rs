@@ -1,9 +1,11 @@
 //! Questions in a file, and how a question becomes a query.
 
+use super::noise::{Sizing, Wanted};
 use anyhow::Context;
 use clap::ValueEnum;
 use paygo_analysis::{
-    Allowance, Bins, Clip, ClipNorm, Edges, Mode, NoiseStd, Probability, Query, Settings, Statistic, Tier, Weight,
+    Allowance, Bins, Clip, ClipNorm, Condition, Edges, Mode, NoiseStd, Probability, Query, Settings, Statistic, Tier,
+    Weight,
 };
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -50,6 +52,8 @@ pub(super) struct QuerySpec {
     pub(super) condition: Option<String>,
     pub(super) missing: Option<MissingWord>,
     pub(super) noise_std: Option<f64>,
+    pub(super) spend: Option<String>,
+    pub(super) within: Option<f64>,
 }
 
 /// What becomes of missing values.
@@ -100,7 +104,7 @@ impl Tiers {
 
 impl QuerySpec {
     /// The query, every part of the question used and none missing.
-    pub(super) fn query(&self) -> anyhow::Result<Query> {
+    pub(super) fn query(&self, sizing: &Sizing<'_>) -> anyhow::Result<Query> {
         let asked: Vec<&str> = [
             ("count", self.count.is_some()),
             ("sum", self.sum.is_some()),
@@ -122,10 +126,10 @@ impl QuerySpec {
             )
         };
         let name = self.name.clone().unwrap_or_else(|| self.usual_name(word));
-        self.build(word, &name).with_context(|| format!("query `{name}`"))
+        self.build(word, &name, sizing).with_context(|| format!("query `{name}`"))
     }
 
-    fn build(&self, word: &str, name: &str) -> anyhow::Result<Query> {
+    fn build(&self, word: &str, name: &str, sizing: &Sizing<'_>) -> anyhow::Result<Query> {
         let rows = self.count == Some(Counted::Rows);
         let binned = self.histogram.is_some() || self.quantile.is_some();
         for (given, option, fits) in [
@@ -179,10 +183,21 @@ impl QuerySpec {
             }
             (None, None, None, None) => Statistic::People,
         };
-        let noise_std = self.noise_std.context("give noise_std (--noise-std), the standard deviation of the noise")?;
-        let condition = self.condition.as_deref().map(str::parse).transpose()?;
-        let query = Query::new(name, statistic, condition, NoiseStd::new(noise_std)?)?;
-        Ok(if self.missing == Some(MissingWord::Skip) { query.skipping_missing() } else { query })
+        let wanted = match (self.noise_std, &self.spend, self.within) {
+            (Some(noise), None, None) => Wanted::Std(noise),
+            (None, Some(share), None) => Wanted::Spend(share),
+            (None, None, Some(half)) => Wanted::Within(half),
+            (_, _, _) => anyhow::bail!(
+                "give the noise in one way: spend (--spend \"5 %\" of everybody's budget, in the worst case), within (--within 1000: \
+                 half of the interval), or noise_std (--noise-std), its standard deviation"
+            ),
+        };
+        let condition: Option<Condition> = self.condition.as_deref().map(str::parse).transpose()?;
+        let build = |noise: NoiseStd| -> anyhow::Result<Query> {
+            let query = Query::new(name, statistic.clone(), condition.clone(), noise)?;
+            Ok(if self.missing == Some(MissingWord::Skip) { query.skipping_missing() } else { query })
+        };
+        build(wanted.noise_std(sizing, &statistic, build)?)
     }
 
     /// `sum amount where day = 1`

@@ -2,6 +2,7 @@
 
 mod account;
 mod file;
+mod noise;
 mod plan;
 mod report;
 mod shared;
@@ -14,6 +15,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use file::{QueryFile, QuerySpec};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use noise::Sizing;
 use paygo_analysis::{
     Accounts, Allowance, Answers, Exhausted, Layout, Manner, Mode, NoiseStd, Probability, RoundError, Settings, Table,
     Tier, ask, check_columns, open_accounts,
@@ -127,7 +129,13 @@ struct Question {
     /// What to do about empty fields and what is not a finite number
     #[arg(long, value_enum, value_name = "WHAT")]
     missing: Option<file::MissingWord>,
-    /// The standard deviation of the noise, in the units of the answer (of a mean: of the sum behind it)
+    /// As little noise as costs nobody more than this share of their budget, such as "5 %"
+    #[arg(long, value_name = "SHARE")]
+    spend: Option<String>,
+    /// As much noise as keeps half of the interval within this, in the units of the answer: a count, a sum or a histogram
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
+    within: Option<Decimal>,
+    /// The standard deviation of the noise, in the units of the answer; of a mean, that of the sum over people of their own means
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     noise_std: Option<Decimal>,
 }
@@ -167,6 +175,8 @@ impl Question {
             condition: self.condition.clone(),
             missing: self.missing,
             noise_std: self.noise_std.as_ref().map(number),
+            spend: self.spend.clone(),
+            within: self.within.as_ref().map(number),
         };
         (spec != QuerySpec::default()).then_some(spec)
     }
@@ -231,13 +241,14 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Asked> {
         !specs.is_empty(),
         "give a question: --count, --sum, --mean, --histogram or --quantile, or --queries FILE.toml"
     );
-    let queries = specs.iter().map(QuerySpec::query).collect::<anyhow::Result<_>>()?;
+    let confidence = Probability::new(arguments.confidence.typed()).context("confidence")?;
+    anyhow::ensure!(confidence.get() <= 1.0 - 1e-9, "confidence = {} is too near to 1", arguments.confidence.as_str());
+    let sizing = Sizing { settings: &settings, confidence };
+    let queries = specs.iter().map(|spec| spec.query(&sizing)).collect::<anyhow::Result<_>>()?;
     let exhausted = match arguments.exhausted {
         ExhaustedArgument::LeftOut => Exhausted::LeftOut,
         ExhaustedArgument::ScaledDown => Exhausted::ScaledDown,
     };
-    let confidence = Probability::new(arguments.confidence.typed()).context("confidence")?;
-    anyhow::ensure!(confidence.get() <= 1.0 - 1e-9, "confidence = {} is too near to 1", arguments.confidence.as_str());
     let manner = Manner { exhausted, people_changed: arguments.people_changed, confidence };
     let worst_case = stored.as_ref().map_or(0, Accounts::worst_case);
     Ok(Asked { settings, accounts, worst_case, layout: Layout::new(queries, active_count)?, manner })
@@ -254,6 +265,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.dry_run {
         return plan.show(&asked, arguments.json);
     }
+    // A wrong column is a mistake to mend first, whatever the budget says.
+    let table = Table::open(&arguments.tables)?;
+    check_columns(&table, &asked.layout, &asked.settings.person)?;
     if let Some(refusal) = plan.refusal(&asked)? {
         return refused(arguments, &refusal);
     }
@@ -263,8 +277,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         "a ledger is charged everything that people may ever spend, once for new accounts\nhint: give --accounts FILE to keep them, or \
          --mode worst-case to pay for this question alone"
     );
-    let table = Table::open(&arguments.tables)?;
-    check_columns(&table, &asked.layout, &asked.settings.person)?;
     let page = arguments.report.as_ref().map(|path| create_report(path, arguments, &asked)).transpose()?;
     let answers = match answers(&asked, &plan, &table, place.as_ref()) {
         // Somebody else has asked in between.

@@ -4,6 +4,7 @@
 //! spent how much of it is secret, so it cannot be charged as it is spent. In the worst case each round is charged as it comes.
 
 use crate::cli::ledger::{Place, random_word};
+use paygo_accounting::mechanism::ZcdpFields;
 use paygo_accounting::wire::{Mechanism, Neighbors, Number, Side};
 use paygo_analysis::{Accounts, Mode};
 use paygo_client::ClientError;
@@ -75,7 +76,7 @@ impl<'a> Hold<'a> {
     fn reserve(&mut self, place: &Place, id: &str, blocks: Option<Blocks>, rho: Amount) -> anyhow::Result<()> {
         let mut reserve = Reserve {
             id: RequestId::new(id)?,
-            mechanism: Mechanism::Zcdp { rho: Number::Decimal(rho.to_string()) },
+            mechanism: Mechanism::Zcdp(ZcdpFields { rho: Number::Decimal(rho.to_string()) }),
             blocks,
             note: Some("paygo query".to_owned().try_into()?),
             expires_in_seconds: None,

@@ -2,10 +2,10 @@
 
 use anyhow::Context;
 use paygo_accounting::cost::Cost;
-use paygo_accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Gdp, Mixture, Zcdp};
+use paygo_accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Mixture};
 use paygo_accounting::params::{Neighbors, NoiseMultiplier, Order};
 use paygo_accounting::schedule::{Schedule, ValidationDecay};
-use paygo_accounting::wire::{Neighbors as NeighborWords, Number};
+use paygo_accounting::wire::{FilterKind, FilterWords, Neighbors as NeighborWords, Number};
 use paygo_training::batching::{Batching, Sampler};
 use paygo_training::gradient::Clip;
 use paygo_training::model::{Model as _, Network};
@@ -23,8 +23,8 @@ pub(super) struct Privacy {
     neighbors: NeighborWords,
     #[serde(default = "record")]
     pub(super) privacy_unit: String,
-    /// `gdp`, `zcdp`, `mixture` or `fixed-order` [default: the tightest that takes what is asked].
-    filter: Option<FilterWord>,
+    /// The kind of filter [default: the tightest that takes what is asked].
+    filter: Option<FilterKind>,
     /// Each example's gradient is scaled down to this norm.
     clip_norm: f64,
     /// Clip each layer instead, and pay for every layer.
@@ -47,15 +47,6 @@ const fn add_remove() -> NeighborWords {
 
 fn record() -> String {
     "record".to_owned()
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum FilterWord {
-    Gdp,
-    Zcdp,
-    Mixture,
-    FixedOrder,
 }
 
 /// How noise changes.
@@ -196,17 +187,17 @@ impl Privacy {
         let one = sampler.round(noise)?.cost().clone();
         let is_full = matches!(sampler.batching(), Batching::Full);
         let kind = self.filter.unwrap_or(match (self.individual, sampler.batching()) {
-            (true, Batching::Poisson { .. }) => FilterWord::FixedOrder,
-            (_, Batching::Full) => FilterWord::Gdp,
-            (_, Batching::Shuffled { .. }) => FilterWord::Zcdp,
-            (_, Batching::Poisson { .. } | Batching::BallsAndBins { .. }) => FilterWord::Mixture,
+            (true, Batching::Poisson { .. }) => FilterKind::FixedOrder,
+            (_, Batching::Full) => FilterKind::Gdp,
+            (_, Batching::Shuffled { .. }) => FilterKind::Zcdp,
+            (_, Batching::Poisson { .. } | Batching::BallsAndBins { .. }) => FilterKind::Mixture,
         });
         anyhow::ensure!(
-            kind != FilterWord::Gdp || is_full,
+            kind != FilterKind::Gdp || is_full,
             "filter gdp takes full batches: sampled noise has no proved mu"
         );
         anyhow::ensure!(
-            self.order.is_none() || kind == FilterWord::FixedOrder,
+            self.order.is_none() || kind == FilterKind::FixedOrder,
             "privacy.order goes with filter fixed-order, which poisson batches with a budget for each example have"
         );
         let fixed = || -> anyhow::Result<FixedOrder> {
@@ -224,32 +215,18 @@ impl Privacy {
                 .max_by_key(rounds);
             best.context("no Rényi order can serve this epsilon and delta")
         };
-        let rule: AnyRule = match kind {
-            FilterWord::Gdp => Gdp::new(budget)?.into(),
-            FilterWord::Zcdp => Zcdp::new(budget)?.into(),
-            FilterWord::FixedOrder => fixed()?.into(),
-            FilterWord::Mixture => {
-                // As many rounds as an even mixture would admit: the plan that the weights are best at.
-                let even = Filter::new(Mixture::new(budget)?, neighbors);
-                let count = even.room_for(&even.price(&one)?, 10_000_000).max(1);
-                Mixture::for_plan(budget, &one.repeat(count)?)?.into()
-            }
+        let rule: AnyRule = if kind == FilterKind::FixedOrder {
+            fixed()?.into()
+        } else if kind == FilterKind::Mixture {
+            // As many rounds as an even mixture would admit: the plan that the weights are best at.
+            let even = Filter::new(Mixture::new(budget)?, neighbors);
+            let count = even.room_for(&even.price(&one)?, 10_000_000).max(1);
+            Mixture::for_plan(budget, &one.repeat(count)?)?.into()
+        } else {
+            let (epsilon, delta) = (Some(self.epsilon.clone()), Some(self.delta.clone()));
+            FilterWords { kind, epsilon, delta, ..FilterWords::default() }.rule()?
         };
-        let allowance = match (self.individual, &rule) {
-            (false, _) => None,
-            (true, AnyRule::Gdp(rule)) => {
-                // ROUNDING: down, so that its square is within the limit.
-                let mu = paygo_numeric::rounding::sqrt_down(rule.limit().to_f64_down());
-                Some(Allowance::Gdp { mu: mu * (1.0 - 1e-12) })
-            }
-            (true, AnyRule::Zcdp(rule)) => Some(Allowance::Zcdp { rho: rule.limit().to_f64_down() }),
-            (true, AnyRule::FixedOrder(rule)) => {
-                Some(Allowance::Renyi { order: rule.order().get(), limit: rule.limit().to_f64_down() })
-            }
-            (true, AnyRule::Mixture(_) | AnyRule::Union(_) | AnyRule::Pure(_) | AnyRule::Approximate(_)) => {
-                anyhow::bail!("a budget for each example goes with filter gdp, zcdp or fixed-order")
-            }
-        };
+        let allowance = if self.individual { Some(for_each_example(&rule)?) } else { None };
         let filter = Filter::new(rule, neighbors);
         let rounds = filter.room_for(&filter.price(&one)?, 10_000_000);
         anyhow::ensure!(
@@ -266,6 +243,21 @@ impl Privacy {
         );
         let rounds = rounds.max(1);
         Ok(Checked { clip, policy, filter, plan: one.repeat(rounds)?, allowance })
+    }
+}
+
+/// What each example may spend, so that all together stay within the rule.
+fn for_each_example(rule: &AnyRule) -> anyhow::Result<Allowance> {
+    if let AnyRule::Gdp(rule) = rule {
+        // ROUNDING: down, so that its square is within the limit.
+        let mu = paygo_numeric::rounding::sqrt_down(rule.limit().to_f64_down());
+        Ok(Allowance::Gdp { mu: mu * (1.0 - 1e-12) })
+    } else if let AnyRule::Zcdp(rule) = rule {
+        Ok(Allowance::Zcdp { rho: rule.limit().to_f64_down() })
+    } else if let AnyRule::FixedOrder(rule) = rule {
+        Ok(Allowance::Renyi { order: rule.order().get(), limit: rule.limit().to_f64_down() })
+    } else {
+        anyhow::bail!("a budget for each example goes with filter gdp, zcdp or fixed-order")
     }
 }
 

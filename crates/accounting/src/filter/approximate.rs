@@ -1,8 +1,10 @@
 //! The filter for (ε, δ)-DP steps.
 
-use super::{Budget, BudgetError, Meter, Pure, Rule};
+use super::{Budget, BudgetError, Kind, Meter, Pure, Rule, StoredPure};
 use crate::charge::Currency;
 use crate::params::{Delta, Epsilon, OutOfDomain};
+use crate::stored::LoadError;
+use crate::wire::{FilterError, FilterWords};
 use paygo_numeric::Amount;
 use std::sync::Arc;
 
@@ -37,12 +39,6 @@ impl Approximate {
         }
         Ok(Self(Pure::with_slack(budget)?))
     }
-
-    /// The budget.
-    #[must_use]
-    pub const fn budget(&self) -> &Budget {
-        self.0.budget()
-    }
 }
 
 impl Rule for Approximate {
@@ -68,5 +64,31 @@ impl Rule for Approximate {
 
     fn promise(&self, delta: Delta) -> Epsilon {
         self.0.promise(delta)
+    }
+
+    fn budget(&self) -> Option<&Budget> {
+        self.0.budget()
+    }
+}
+
+impl Kind for Approximate {
+    const TAKES: &'static [&'static str] = &["slack"];
+    type Stored = StoredPure;
+
+    /// Half of δ is set aside unless something else was asked for.
+    fn from_words(words: &FilterWords) -> Result<Self, FilterError> {
+        Ok(Self::new(words.budget(|delta| delta.shared_by(2))?)?)
+    }
+
+    fn changed(&self, words: &FilterWords) -> Result<Self, FilterError> {
+        Ok(Self::new(words.changed_budget(self.slack())?)?)
+    }
+
+    fn to_stored(&self) -> StoredPure {
+        self.0.to_stored()
+    }
+
+    fn from_stored(stored: &StoredPure) -> Result<Self, LoadError> {
+        Ok(Self::new((&stored.budget).try_into()?)?)
     }
 }

@@ -1,11 +1,15 @@
 //! The Rényi filter at one order, fixed in advance.
 
-use super::{Budget, BudgetError, Meter, Rule};
+use super::{Budget, BudgetError, Kind, Meter, Rule};
 use crate::charge::Currency;
 use crate::convert::Conversion;
 use crate::curve::Orders;
 use crate::params::{Delta, Epsilon, Order, OutOfDomain};
+use crate::prior::Prior;
+use crate::stored::{Decimal, LoadError};
+use crate::wire::{FilterError, FilterWords, Number};
 use paygo_numeric::{Amount, Interval};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Admits while the sum of the Rényi divergences at one order is within a budget.
@@ -109,6 +113,47 @@ impl Rule for FixedOrder {
         let rest = less(delta, self.slack);
         rest.map_or(Epsilon::INFINITE, |rest| Conversion::Exact.epsilon(self.order, self.limit.to_f64_up(), rest))
     }
+
+    fn prior(&self) -> Prior {
+        let alone = Orders::new(vec![self.order]).and_then(Prior::uniform);
+        alone.unwrap_or_else(|_| Prior::log_spaced())
+    }
+}
+
+impl Kind for FixedOrder {
+    const TAKES: &'static [&'static str] = &["slack", "order"];
+    type Stored = StoredFixedOrder;
+
+    fn from_words(words: &FilterWords) -> Result<Self, FilterError> {
+        let budget = words.budget(|_| Amount::ZERO)?;
+        Ok(Self::new(words.order_words().order(budget.epsilon(), budget.loss_delta())?, budget)?)
+    }
+
+    fn changed(&self, words: &FilterWords) -> Result<Self, FilterError> {
+        Ok(Self::new(self.order, words.changed_budget(self.slack)?)?)
+    }
+
+    fn to_stored(&self) -> StoredFixedOrder {
+        let (limit, slack) = (self.limit.into(), self.slack.into());
+        StoredFixedOrder { order: Number::double(self.order.get()), limit, slack }
+    }
+
+    fn from_stored(stored: &StoredFixedOrder) -> Result<Self, LoadError> {
+        let order = Order::new(stored.order.nearest("order")?)?;
+        Ok(Self::with_limit(order, stored.limit.amount("limit")?, stored.slack.amount("slack")?)?)
+    }
+}
+
+/// A fixed order as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredFixedOrder {
+    /// The order.
+    pub order: Number,
+    /// The Rényi budget.
+    pub limit: Decimal,
+    /// For the steps' own δ.
+    pub slack: Decimal,
 }
 
 /// δ − slack, rounded down; `None` when the slack is more than δ, and nothing can be promised.

@@ -1,10 +1,13 @@
 //! The GDP filter: exact for Gaussian noise.
 
-use super::{Budget, BudgetError, Meter, Rule};
+use super::{Budget, BudgetError, Kind, Meter, Rule};
 use crate::charge::Currency;
 use crate::convert::gaussian;
 use crate::params::{Delta, Epsilon, Mu, OutOfDomain};
+use crate::stored::{Decimal, LoadError};
+use crate::wire::{FilterError, FilterWords};
 use paygo_numeric::{Amount, Interval};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Admits while the sum of the μ² is within a budget.
@@ -93,4 +96,36 @@ impl Rule for Gdp {
         let mu = Interval::point(self.limit.to_f64_up()).sqrt().hi();
         gaussian::epsilon(Mu::from_upper_bound(mu), delta)
     }
+}
+
+impl Kind for Gdp {
+    const TAKES: &'static [&'static str] = &["mu"];
+    type Stored = StoredGdp;
+
+    fn from_words(words: &FilterWords) -> Result<Self, FilterError> {
+        match &words.mu {
+            Some(mu) => Ok(Self::with_limit(mu.amount_down("mu")?.square_down())?),
+            None => Ok(Self::new(words.budget(|_| Amount::ZERO)?)?),
+        }
+    }
+
+    fn changed(&self, words: &FilterWords) -> Result<Self, FilterError> {
+        Self::from_words(words)
+    }
+
+    fn to_stored(&self) -> StoredGdp {
+        StoredGdp { limit: self.limit.into() }
+    }
+
+    fn from_stored(stored: &StoredGdp) -> Result<Self, LoadError> {
+        Ok(Self::with_limit(stored.limit.amount("limit")?)?)
+    }
+}
+
+/// A μ as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredGdp {
+    /// μ².
+    pub limit: Decimal,
 }

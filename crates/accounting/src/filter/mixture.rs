@@ -1,12 +1,15 @@
 //! The mixture filter over Rényi orders: the default.
 
-use super::{Budget, BudgetError, Meter, Rule};
+use super::{Budget, BudgetError, Kind, Meter, Rule};
 use crate::charge::Currency;
 use crate::convert::Conversion;
 use crate::cost::Cost;
 use crate::params::{Delta, Epsilon};
 use crate::prior::{Mixed, Prior};
+use crate::stored::{Decimal, LoadError, StoredBudget, prior_of, stored_prior};
+use crate::wire::{FilterError, FilterWords, Number};
 use paygo_numeric::Amount;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Below this `(α−1)·B` an order is *light*: the exact conversion gains much on the one that a mixture can use.
@@ -110,22 +113,10 @@ impl Mixture {
         Ok(rule)
     }
 
-    /// The budget.
-    #[must_use]
-    pub const fn budget(&self) -> &Budget {
-        &self.budget
-    }
-
-    /// The orders and their weights.
-    #[must_use]
-    pub const fn prior(&self) -> &Prior {
-        &self.prior
-    }
-
-    /// Whether light orders stand beside the mixture.
-    #[must_use]
-    pub const fn has_light_orders(&self) -> bool {
-        self.has_light
+    /// With or without light orders beside the mixture.
+    fn with(has_light: bool, budget: Budget, prior: Prior) -> Result<Self, BudgetError> {
+        let make = if has_light { Self::over } else { Self::without_light_orders };
+        make(budget, prior)
     }
 
     /// The least ε that these sums are within, at the budget's δ and with these weights; rounded up.
@@ -176,4 +167,51 @@ impl Rule for Mixture {
     fn promise(&self, delta: Delta) -> Epsilon {
         self.budget.promise(delta)
     }
+
+    fn budget(&self) -> Option<&Budget> {
+        Some(&self.budget)
+    }
+
+    fn prior(&self) -> Prior {
+        self.prior.clone()
+    }
+}
+
+impl Kind for Mixture {
+    const TAKES: &'static [&'static str] = &["slack", "orders", "weights", "plan"];
+    type Stored = StoredMixture;
+
+    fn from_words(words: &FilterWords) -> Result<Self, FilterError> {
+        let budget = words.budget(|_| Amount::ZERO)?;
+        let usual = || Prior::for_budget(budget.epsilon(), budget.loss_delta());
+        Ok(Self::over(budget, words.order_words().prior(budget.loss_delta(), usual)?)?)
+    }
+
+    fn changed(&self, words: &FilterWords) -> Result<Self, FilterError> {
+        Ok(Self::with(self.has_light, words.changed_budget(self.slack())?, self.prior.clone())?)
+    }
+
+    fn to_stored(&self) -> StoredMixture {
+        let (orders, weights) = stored_prior(&self.prior);
+        StoredMixture { budget: (&self.budget).into(), orders, weights, light_orders: self.has_light }
+    }
+
+    fn from_stored(stored: &StoredMixture) -> Result<Self, LoadError> {
+        let prior = prior_of(&stored.orders, &stored.weights)?;
+        Ok(Self::with(stored.light_orders, (&stored.budget).try_into()?, prior)?)
+    }
+}
+
+/// A mixture as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredMixture {
+    /// ε and δ.
+    pub budget: StoredBudget,
+    /// Strictly increasing; may end in `"inf"`.
+    pub orders: Vec<Number>,
+    /// One for each finite order.
+    pub weights: Vec<Decimal>,
+    /// Whether light orders stand beside the mixture.
+    pub light_orders: bool,
 }

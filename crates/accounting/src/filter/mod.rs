@@ -20,30 +20,32 @@
 //! The rule "some order is still within the budget that it alone would have" is *not* here: it is published and unsound
 //! (E4), because which order survives depends on the outputs.
 
-mod any;
 mod approximate;
 mod budget;
 mod fixed_order;
 mod gdp;
+mod kinds;
 mod mixture;
 mod pure;
 mod union;
 mod zcdp;
 
-pub use any::AnyRule;
 pub use approximate::Approximate;
 pub use budget::Budget;
-pub use fixed_order::FixedOrder;
-pub use gdp::Gdp;
-pub use mixture::Mixture;
-pub use pure::Pure;
-pub use union::Union;
-pub use zcdp::Zcdp;
+pub use fixed_order::{FixedOrder, StoredFixedOrder};
+pub use gdp::{Gdp, StoredGdp};
+pub use kinds::{AnyRule, FilterKind, Kind, StoredRule};
+pub(crate) use kinds::{listed, names as kind_names};
+pub use mixture::{Mixture, StoredMixture};
+pub use pure::{Pure, StoredPure};
+pub use union::{StoredUnion, Union};
+pub use zcdp::{StoredZcdp, Zcdp};
 
 use crate::charge::{Charge, Currency, Sums, Unpriced};
 use crate::cost::Cost;
 use crate::guarantee::{Basis, Guarantee};
 use crate::params::{Delta, Epsilon, Neighbors, OutOfDomain};
+use crate::prior::Prior;
 use paygo_numeric::Amount;
 use paygo_numeric::search::last_true;
 use std::sync::Arc;
@@ -67,6 +69,14 @@ pub trait Rule: Clone + PartialEq + std::fmt::Debug + Send + Sync {
     fn meters(&self, lanes: &[Amount]) -> Vec<Meter>;
     /// The ε that is promised at a δ, whatever is requested; +∞ when nothing is.
     fn promise(&self, delta: Delta) -> Epsilon;
+    /// The (ε, δ) it was made for; `None` when it keeps something else.
+    fn budget(&self) -> Option<&Budget> {
+        None
+    }
+    /// Orders and weights for an odometer that reads the same sums.
+    fn prior(&self) -> Prior {
+        Prior::log_spaced()
+    }
 }
 
 /// One rule for many filters.
@@ -88,6 +98,12 @@ impl<R: Rule> Rule for Arc<R> {
     }
     fn promise(&self, delta: Delta) -> Epsilon {
         (**self).promise(delta)
+    }
+    fn budget(&self) -> Option<&Budget> {
+        (**self).budget()
+    }
+    fn prior(&self) -> Prior {
+        (**self).prior()
     }
 }
 

@@ -1,10 +1,13 @@
 //! The filter for pure-DP steps.
 
-use super::{Budget, BudgetError, Meter, Rule};
+use super::{Budget, BudgetError, Kind, Meter, Rule};
 use crate::charge::Currency;
 use crate::convert::{Conversion, zcdp};
 use crate::params::{Delta, Epsilon, OutOfDomain};
+use crate::stored::{LoadError, StoredBudget};
+use crate::wire::{FilterError, FilterWords};
 use paygo_numeric::Amount;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Admits pure-DP steps while their ε add up to at most ε, or their ρ to at most what gives (ε, δ).
@@ -52,12 +55,6 @@ impl Pure {
         }
         Ok(Self { budget, rho, currency: Arc::new(Currency::Pure) })
     }
-
-    /// The budget.
-    #[must_use]
-    pub const fn budget(&self) -> &Budget {
-        &self.budget
-    }
 }
 
 impl Rule for Pure {
@@ -88,4 +85,38 @@ impl Rule for Pure {
     fn promise(&self, delta: Delta) -> Epsilon {
         self.budget.promise(delta)
     }
+
+    fn budget(&self) -> Option<&Budget> {
+        Some(&self.budget)
+    }
+}
+
+impl Kind for Pure {
+    const TAKES: &'static [&'static str] = &[];
+    type Stored = StoredPure;
+
+    fn from_words(words: &FilterWords) -> Result<Self, FilterError> {
+        let delta = words.delta().unwrap_or_else(|| "0".to_owned());
+        Ok(Self::new(Budget::from_decimal(&words.epsilon()?, &delta)?)?)
+    }
+
+    fn changed(&self, words: &FilterWords) -> Result<Self, FilterError> {
+        Self::from_words(words)
+    }
+
+    fn to_stored(&self) -> StoredPure {
+        StoredPure { budget: (&self.budget).into() }
+    }
+
+    fn from_stored(stored: &StoredPure) -> Result<Self, LoadError> {
+        Ok(Self::new((&stored.budget).try_into()?)?)
+    }
+}
+
+/// A budget as it is stored, for pure and for approximate steps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredPure {
+    /// ε and δ.
+    pub budget: StoredBudget,
 }

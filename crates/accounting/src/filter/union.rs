@@ -1,11 +1,14 @@
 //! The union filter over Rényi orders: δ shared among the orders.
 
-use super::{Budget, BudgetError, Meter, Rule};
+use super::{Budget, BudgetError, Kind, Meter, Rule};
 use crate::charge::Currency;
 use crate::convert::Conversion;
-use crate::params::{Delta, Epsilon};
+use crate::params::{Delta, Epsilon, OutOfDomain};
 use crate::prior::Prior;
+use crate::stored::{Decimal, LoadError, StoredBudget, prior_of, stored_prior};
+use crate::wire::{FilterError, FilterWords, Number};
 use paygo_numeric::Amount;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Admits while at least one order is within the budget that its share of δ gives it.
@@ -72,24 +75,6 @@ impl Union {
         Ok(rule)
     }
 
-    /// The budget.
-    #[must_use]
-    pub const fn budget(&self) -> &Budget {
-        &self.budget
-    }
-
-    /// The orders and their weights.
-    #[must_use]
-    pub const fn prior(&self) -> &Prior {
-        &self.prior
-    }
-
-    /// The conversion behind the budgets of the orders.
-    #[must_use]
-    pub const fn conversion(&self) -> Conversion {
-        self.conversion
-    }
-
     /// The least ε by the closed form where budgets are exact: quick, and hardly larger.
     fn least_finite(&self, lanes: &[Amount]) -> f64 {
         let conversion = self.conversion.min(Conversion::Lemma1);
@@ -128,4 +113,54 @@ impl Rule for Union {
     fn promise(&self, delta: Delta) -> Epsilon {
         self.budget.promise(delta)
     }
+
+    fn budget(&self) -> Option<&Budget> {
+        Some(&self.budget)
+    }
+
+    fn prior(&self) -> Prior {
+        self.prior.clone()
+    }
+}
+
+impl Kind for Union {
+    const TAKES: &'static [&'static str] = &["slack", "orders", "weights", "plan"];
+    type Stored = StoredUnion;
+
+    fn from_words(words: &FilterWords) -> Result<Self, FilterError> {
+        let budget = words.budget(|_| Amount::ZERO)?;
+        let usual = || Prior::for_budget(budget.epsilon(), budget.loss_delta());
+        Ok(Self::over(budget, words.order_words().prior(budget.loss_delta(), usual)?, Conversion::Exact)?)
+    }
+
+    fn changed(&self, words: &FilterWords) -> Result<Self, FilterError> {
+        Ok(Self::over(words.changed_budget(self.slack())?, self.prior.clone(), self.conversion)?)
+    }
+
+    fn to_stored(&self) -> StoredUnion {
+        let (orders, weights) = stored_prior(&self.prior);
+        let conversion = self.conversion.word().to_owned();
+        StoredUnion { budget: (&self.budget).into(), orders, weights, conversion }
+    }
+
+    fn from_stored(stored: &StoredUnion) -> Result<Self, LoadError> {
+        let known = Conversion::ALL.into_iter().find(|known| known.word() == stored.conversion);
+        let known =
+            known.ok_or_else(|| OutOfDomain::new("conversion", &stored.conversion, "classic, cks, lemma1 or exact"))?;
+        Ok(Self::over((&stored.budget).try_into()?, prior_of(&stored.orders, &stored.weights)?, known)?)
+    }
+}
+
+/// A union as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredUnion {
+    /// ε and δ.
+    pub budget: StoredBudget,
+    /// Strictly increasing; may end in `"inf"`.
+    pub orders: Vec<Number>,
+    /// One for each finite order.
+    pub weights: Vec<Decimal>,
+    /// The conversion's word.
+    pub conversion: String,
 }

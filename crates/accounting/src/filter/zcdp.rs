@@ -1,11 +1,14 @@
 //! The zCDP filter, also for steps that are zCDP only up to a δ.
 
 use super::fixed_order::less;
-use super::{Budget, BudgetError, Meter, Rule};
+use super::{Budget, BudgetError, Kind, Meter, Rule};
 use crate::charge::Currency;
 use crate::convert::{Conversion, zcdp};
 use crate::params::{Delta, Epsilon, OutOfDomain, Rho};
+use crate::stored::{Decimal, LoadError};
+use crate::wire::{FilterError, FilterWords};
 use paygo_numeric::Amount;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Admits while the sum of the ρ is within a budget, and the sum of the steps' own δ within the slack.
@@ -100,4 +103,41 @@ impl Rule for Zcdp {
         let rho = Rho::from_upper_bound(self.limit.to_f64_up());
         less(delta, self.slack).map_or(Epsilon::INFINITE, |rest| zcdp::epsilon(Conversion::Exact, rho, rest).0)
     }
+}
+
+impl Kind for Zcdp {
+    const TAKES: &'static [&'static str] = &["slack", "rho"];
+    type Stored = StoredZcdp;
+
+    fn from_words(words: &FilterWords) -> Result<Self, FilterError> {
+        match &words.rho {
+            Some(rho) => Ok(Self::with_limit(rho.amount_down("rho")?, words.slack(Amount::ZERO)?)?),
+            None => Ok(Self::new(words.budget(|_| Amount::ZERO)?)?),
+        }
+    }
+
+    fn changed(&self, words: &FilterWords) -> Result<Self, FilterError> {
+        match &words.rho {
+            Some(rho) => Ok(Self::with_limit(rho.amount_down("rho")?, self.slack)?),
+            None => Ok(Self::new(words.changed_budget(self.slack)?)?),
+        }
+    }
+
+    fn to_stored(&self) -> StoredZcdp {
+        StoredZcdp { limit: self.limit.into(), slack: self.slack.into() }
+    }
+
+    fn from_stored(stored: &StoredZcdp) -> Result<Self, LoadError> {
+        Ok(Self::with_limit(stored.limit.amount("limit")?, stored.slack.amount("slack")?)?)
+    }
+}
+
+/// A ρ as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredZcdp {
+    /// ρ.
+    pub limit: Decimal,
+    /// For the steps' own δ.
+    pub slack: Decimal,
 }

@@ -4,14 +4,20 @@
 //! (E12): the number of batches is public, and taking a record away must not move any other record. [`Assignment`]
 //! makes the caller say which of these worlds they are in.
 
+use super::Family;
 use crate::params::{Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
+use crate::wire::Number;
 use paygo_numeric::Interval;
 use paygo_numeric::sums::log_add_exp;
+use serde::{Deserialize, Serialize};
 
 /// How records come to batches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Assignment {
     /// Each record goes to a batch by a rule or coin of its own, independent of the other records.
+    #[default]
     Independent,
     /// As [`Assignment::Independent`], and every batch is equally likely.
     IndependentUniform,
@@ -43,15 +49,6 @@ impl PartitionedEpoch {
         Ok(Self { assignment, noise_multipliers })
     }
 
-    /// The relations under which one record touches one batch and moves no other.
-    #[must_use]
-    pub const fn neighbors(&self) -> &'static [Neighbors] {
-        match self.assignment {
-            Assignment::Independent | Assignment::IndependentUniform => &[Neighbors::AddRemove, Neighbors::ZeroOut],
-            Assignment::Reshuffled => &[Neighbors::ReplaceOne, Neighbors::ZeroOut],
-        }
-    }
-
     /// How records come to batches.
     #[must_use]
     pub const fn assignment(&self) -> Assignment {
@@ -65,9 +62,22 @@ impl PartitionedEpoch {
     }
 
     /// `max_j 1/(2s_j²)`, rounded up (T26).
-    #[must_use]
-    pub fn rho(&self) -> Rho {
+    fn zcdp(&self) -> Rho {
         Rho::from_upper_bound(self.noise_multipliers.iter().map(|s| rho_of(*s).hi()).fold(0.0, f64::max))
+    }
+}
+
+impl Family for PartitionedEpoch {
+    /// The relations under which one record touches one batch and moves no other.
+    fn neighbors(&self) -> &'static [Neighbors] {
+        match self.assignment {
+            Assignment::Independent | Assignment::IndependentUniform => &[Neighbors::AddRemove, Neighbors::ZeroOut],
+            Assignment::Reshuffled => &[Neighbors::ReplaceOne, Neighbors::ZeroOut],
+        }
+    }
+
+    fn rho(&self) -> Option<Rho> {
+        Some(self.zcdp())
     }
 
     /// An upper bound on the Rényi divergence, rounded up (T26).
@@ -76,10 +86,9 @@ impl PartitionedEpoch {
     /// `D_α ≤ α·max_j ρ_j`; when every batch is equally likely, `D_α ≤ ln((1/k)·Σ_j e^{α(α−1)ρ_j})/(α−1)`, which is no
     /// larger. Source: Yu et al., Theorem 2, with the preconditions of E12; the refinement is proved in
     /// `docs/theory.md` (T26).
-    #[must_use]
-    pub fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> f64 {
         let a = Interval::point(order.get());
-        let worst = (Interval::point(self.rho().get()) * a).hi();
+        let worst = (Interval::point(self.zcdp().get()) * a).hi();
         match self.assignment {
             Assignment::Independent | Assignment::Reshuffled => worst,
             Assignment::IndependentUniform if order.get() == f64::INFINITY => worst,
@@ -97,4 +106,33 @@ impl PartitionedEpoch {
 
 fn rho_of(noise_multiplier: NoiseMultiplier) -> Interval {
     Interval::ONE / (Interval::point(noise_multiplier.get()).square() * 2.0)
+}
+
+/// The noise of each batch, and how records come to batches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PartitionedEpochFields {
+    /// One for each batch.
+    pub noise_multipliers: Vec<Number>,
+    /// How records come to batches.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    pub assignment: Assignment,
+}
+
+impl TryFrom<&PartitionedEpochFields> for PartitionedEpoch {
+    type Error = OutOfDomain;
+    /// ROUNDING: noise down.
+    fn try_from(fields: &PartitionedEpochFields) -> Result<Self, OutOfDomain> {
+        let noise_multipliers = fields.noise_multipliers.iter().map(Number::noise).collect::<Result<_, _>>()?;
+        Self::new(fields.assignment, noise_multipliers)
+    }
+}
+
+impl From<&PartitionedEpoch> for PartitionedEpochFields {
+    fn from(epoch: &PartitionedEpoch) -> Self {
+        let noise_multipliers = epoch.noise_multipliers.iter().map(|&noise| noise.into()).collect();
+        Self { noise_multipliers, assignment: epoch.assignment }
+    }
 }

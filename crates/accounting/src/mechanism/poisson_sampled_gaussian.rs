@@ -21,13 +21,17 @@
 //!
 //! Where the rule would need too many nodes (`s` below about 0.02), the chord between integer orders (T4) serves.
 
+use super::{Family, Gaussian, Single};
 use crate::curve::chord_between_integers;
-use crate::params::{Neighbors, NoiseMultiplier, Order, SamplingProbability};
+use crate::params::{Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho, SamplingProbability};
+use crate::privacy_loss::Pair;
+use crate::wire::Number;
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, exp_m1, exp_up, ln, ln_1p, ln_1p_up, power_of_two};
 use paygo_numeric::excess::{entropy_excess, exp_excess, log_excess};
 use paygo_numeric::rounding::{add_up, div_up, mul_up, sub_down};
 use paygo_numeric::sums::log_add_exp;
+use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
 /// Unit roundoff.
@@ -53,8 +57,23 @@ pub struct PoissonSampledGaussian {
 }
 
 impl PoissonSampledGaussian {
+    /// Each record joins with `sampling_probability`; noise of `noise_multiplier` times the ℓ2 sensitivity.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when the probability or the noise is out of its domain.
+    pub fn new(sampling_probability: f64, noise_multiplier: f64) -> Result<Self, OutOfDomain> {
+        Ok(Self {
+            sampling_probability: SamplingProbability::new(sampling_probability)?,
+            noise_multiplier: NoiseMultiplier::new(noise_multiplier)?,
+        })
+    }
+}
+
+impl Family for PoissonSampledGaussian {
     /// The relations under which the pair of laws above is the worst: one record more or less, or one zeroed.
-    pub const NEIGHBORS: &'static [Neighbors] = &[Neighbors::AddRemove, Neighbors::ZeroOut];
+    fn neighbors(&self) -> &'static [Neighbors] {
+        &[Neighbors::AddRemove, Neighbors::ZeroOut]
+    }
 
     /// An upper bound on the Rényi divergence of either direction, at any order.
     ///
@@ -65,8 +84,7 @@ impl PoissonSampledGaussian {
     ///
     /// # Soundness and tightness
     /// At or above the truth; within 10⁻⁹ of it, relatively, for `s ≥ 0.02` and orders up to 10⁴.
-    #[must_use]
-    pub fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> f64 {
         let (q, s, a) = (self.sampling_probability.get(), self.noise_multiplier.get(), order.get());
         if q == 0.0 {
             return 0.0;
@@ -89,8 +107,7 @@ impl PoissonSampledGaussian {
     ///
     /// Orders at which the moment passes `e^300` get the bound without amplification: no conversion with a δ above
     /// 10⁻¹⁰⁰ looks there.
-    #[must_use]
-    pub fn renyi_at(&self, orders: &[Order]) -> Vec<f64> {
+    fn renyi_at(&self, orders: &[Order]) -> Vec<f64> {
         let (q, s) = (self.sampling_probability.get(), self.noise_multiplier.get());
         if q == 0.0 {
             return vec![0.0; orders.len()];
@@ -135,6 +152,28 @@ impl PoissonSampledGaussian {
         values
     }
 
+    /// Sampling does not amplify zCDP, and does not hurt it (T27).
+    fn rho(&self) -> Option<Rho> {
+        if self.is_null() { Some(Rho::ZERO) } else { Gaussian { noise_multiplier: self.noise_multiplier }.rho() }
+    }
+
+    fn pair(&self) -> Option<Pair> {
+        let (q, s) = (self.sampling_probability.get(), self.noise_multiplier.get());
+        (q > 0.0).then_some(Pair::Sampled { q, s })
+    }
+
+    fn is_null(&self) -> bool {
+        self.sampling_probability.get() == 0.0
+    }
+
+    /// Everybody joins: no sampling at all, and an exact profile.
+    fn simpler(&self) -> Option<Single> {
+        let everybody = self.sampling_probability.get() >= 1.0;
+        everybody.then(|| Gaussian { noise_multiplier: self.noise_multiplier }.into())
+    }
+}
+
+impl PoissonSampledGaussian {
     /// An upper bound on the reverse direction `D_α(N(0,s²) ‖ (1−q)·N(0,s²) + q·N(1,s²))`: never charged, because the
     /// forward one is larger; here for comparison. +∞ where the rule would need too many nodes.
     #[must_use]
@@ -165,6 +204,37 @@ impl PoissonSampledGaussian {
         match rule.integrate(&[(estimate, 0.0)], |_, w, l, e| integrand(w, l, e), |_, w, l, e| majorant(w, l, e)) {
             Some(sums) => per_order(ln_1p_up(sums[0]), a),
             None => f64::INFINITY,
+        }
+    }
+}
+
+/// A probability and a noise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PoissonSampledGaussianFields {
+    /// The chance that one record joins the batch.
+    pub sampling_probability: Number,
+    /// Noise over sensitivity.
+    pub noise_multiplier: Number,
+}
+
+impl TryFrom<&PoissonSampledGaussianFields> for PoissonSampledGaussian {
+    type Error = OutOfDomain;
+    /// ROUNDING: the probability up, noise down.
+    fn try_from(fields: &PoissonSampledGaussianFields) -> Result<Self, OutOfDomain> {
+        Ok(Self {
+            sampling_probability: SamplingProbability::new(fields.sampling_probability.up("sampling_probability")?)?,
+            noise_multiplier: fields.noise_multiplier.noise()?,
+        })
+    }
+}
+
+impl From<&PoissonSampledGaussian> for PoissonSampledGaussianFields {
+    fn from(sampled: &PoissonSampledGaussian) -> Self {
+        Self {
+            sampling_probability: Number::double(sampled.sampling_probability.get()),
+            noise_multiplier: sampled.noise_multiplier.into(),
         }
     }
 }

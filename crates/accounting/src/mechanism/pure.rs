@@ -1,8 +1,73 @@
-//! Mechanisms with a pure ε: randomized response, Laplace noise, the exponential mechanism, or anything ε-DP.
+//! Anything ε-DP, and the curve that bounds it.
 
-use crate::params::{Epsilon, Order, Rho, Scale};
+use super::Family;
+use crate::params::{Delta, Epsilon, Order, OutOfDomain, Rho};
+use crate::privacy_loss::Pair;
+use crate::wire::Number;
 use paygo_numeric::Interval;
-use paygo_numeric::sums::log_add_exp;
+use serde::{Deserialize, Serialize};
+
+/// Anything ε-DP: it costs what randomized response with the same ε costs, the worst of them.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Pure {
+    /// ε.
+    pub epsilon: Epsilon,
+}
+
+impl Pure {
+    /// Anything ε-DP.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when ε is negative or NaN.
+    pub fn new(epsilon: f64) -> Result<Self, OutOfDomain> {
+        Ok(Self { epsilon: Epsilon::new(epsilon)? })
+    }
+}
+
+impl Family for Pure {
+    /// An upper bound by data processing (T7).
+    fn renyi(&self, order: Order) -> f64 {
+        pure_renyi(self.epsilon, order)
+    }
+
+    fn rho(&self) -> Option<Rho> {
+        Some(pure_rho(self.epsilon))
+    }
+
+    fn approximate(&self) -> Option<(Epsilon, Delta)> {
+        Some((self.epsilon, Delta::ZERO))
+    }
+
+    fn pair(&self) -> Option<Pair> {
+        Some(Pair::Response { epsilon: self.epsilon.get(), delta: 0.0 })
+    }
+
+    fn is_null(&self) -> bool {
+        self.epsilon == Epsilon::ZERO
+    }
+}
+
+/// An ε.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PureFields {
+    /// ε.
+    pub epsilon: Number,
+}
+
+impl TryFrom<&PureFields> for Pure {
+    type Error = OutOfDomain;
+    fn try_from(fields: &PureFields) -> Result<Self, OutOfDomain> {
+        Ok(Self { epsilon: fields.epsilon.charged("epsilon", Epsilon::new, Epsilon::from_decimal)? })
+    }
+}
+
+impl From<&Pure> for PureFields {
+    fn from(pure: &Pure) -> Self {
+        Self { epsilon: Number::charge(pure.epsilon.get(), pure.epsilon.exact()) }
+    }
+}
 
 /// The Rényi curve of binary randomized response, the worst of all ε-DP pairs (T7), rounded up.
 ///
@@ -33,76 +98,12 @@ pub fn pure_kl(epsilon: Epsilon) -> f64 {
 }
 
 /// ε-DP implies `ε·tanh(ε/2)`-zCDP (T7), rounded up; at most `ε²/2` and at most `ε`.
-#[must_use]
-pub fn pure_rho(epsilon: Epsilon) -> Rho {
+pub(super) fn pure_rho(epsilon: Epsilon) -> Rho {
     let e = Interval::point(epsilon.get());
     if epsilon.get() == f64::INFINITY {
         return Rho::from_upper_bound(f64::INFINITY);
     }
     Rho::from_upper_bound((e * (e * 0.5).tanh()).hi())
-}
-
-/// The exponential mechanism with parameter ε has range at most ε, hence is ε²/8-zCDP (E17), rounded up.
-///
-/// Source: Cesar and Rogers, *Bounding, Concentrating, and Truncating*, arXiv:2004.07223, Lemma 3.2, for the bounded
-/// range of Durfee and Rogers, arXiv:1905.04273.
-#[must_use]
-pub fn bounded_range_rho(epsilon: Epsilon) -> Rho {
-    Rho::from_upper_bound((Interval::point(epsilon.get()).square() / 8.0).hi())
-}
-
-/// Laplace noise of `scale` times the ℓ1 sensitivity.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Laplace {
-    /// Scale over sensitivity.
-    pub scale: Scale,
-}
-
-impl Laplace {
-    /// `ε = 1/b`, rounded up.
-    #[must_use]
-    pub fn epsilon(&self) -> Epsilon {
-        Epsilon::from_upper_bound((Interval::ONE / self.scale.get()).hi())
-    }
-
-    /// Rényi divergence of two Laplace laws one unit apart (T6), rounded up; exact.
-    ///
-    /// `e^{(α−1)D} = α/(2α−1)·e^{(α−1)/b} + (α−1)/(2α−1)·e^{−α/b}`, whose weights sum to one. Source: Mironov,
-    /// arXiv:1702.07476, Proposition 6.
-    #[must_use]
-    pub fn renyi(&self, order: Order) -> f64 {
-        let a = order.get();
-        if a == f64::INFINITY {
-            return self.epsilon().get();
-        }
-        let inverse = Interval::ONE / self.scale.get();
-        let b = Interval::point(a) - 1.0;
-        let denominator = b * 2.0 + 1.0;
-        let (up, down) = (b * inverse, inverse * a);
-        // Small losses: moment − 1 = α/(2α−1)·expm1(u) + (α−1)/(2α−1)·expm1(−v), where the linear parts cancel
-        // (α·u = (α−1)·v) and the excesses E(x) = e^x − 1 − x add up.
-        let moment = if up.hi() < 600.0 {
-            let excess = |x: Interval| {
-                let (p, q) = (paygo_numeric::excess::exp_excess(x.lo()), paygo_numeric::excess::exp_excess(x.hi()));
-                Interval::new(
-                    Interval::around(p.min(q), paygo_numeric::excess::ERROR).lo(),
-                    Interval::around(p.max(q), paygo_numeric::excess::ERROR).hi(),
-                )
-            };
-            ((excess(up) * a + excess(-down) * b) / denominator).ln_1p()
-        } else {
-            log_add_exp((Interval::point(a) / denominator).ln() + up, (b / denominator).ln() - down)
-        };
-        (moment / b).hi().min(self.epsilon().get()).max(f64::MIN_POSITIVE)
-    }
-
-    /// KL divergence `1/b + e^{−1/b} − 1`, rounded up: the limit of [`Laplace::renyi`] at order 1.
-    #[must_use]
-    pub fn kl(&self) -> f64 {
-        let inverse = Interval::ONE / self.scale.get();
-        let excess = paygo_numeric::excess::exp_excess(-inverse.hi());
-        Interval::around(excess, paygo_numeric::excess::ERROR).hi()
-    }
 }
 
 /// `sinh x = expm1(x)·(1 + e^{−x})/2` for `x ≥ 0`: no cancellation.

@@ -1,10 +1,12 @@
 //! \[L\]'s doubling odometer, corrected.
 
-use super::Boundary;
 use super::ville::positive;
+use super::{Boundary, Kind};
 use crate::charge::{Currency, Sums};
 use crate::curve::Orders;
 use crate::params::{Delta, Order, OutOfDomain};
+use crate::prior::Prior;
+use crate::wire::{FilterError, OdometerWords};
 use paygo_numeric::{Amount, Interval};
 use std::sync::Arc;
 
@@ -101,5 +103,17 @@ impl Boundary for Doubling {
 
     fn value(&self, sums: &Sums) -> f64 {
         self.least(sums.lanes()).map_or(f64::INFINITY, |level| level.value)
+    }
+}
+
+impl Kind for Doubling {
+    const TAKES: &'static [&'static str] = &["orders"];
+
+    fn from_words(words: &OdometerWords) -> Result<Self, FilterError> {
+        let orders = match words.order_words().orders()? {
+            Some(orders) => orders,
+            None => Prior::log_spaced().finite_orders(),
+        };
+        Ok(Self::new(words.delta()?, orders)?)
     }
 }

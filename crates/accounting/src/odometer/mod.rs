@@ -20,14 +20,15 @@
 //!
 //! The last three also take (ε, δ)-DP steps, made pointwise first (T36) and with the drift that these need (Part 2.5).
 
-mod any;
 mod doubling;
+mod kinds;
 mod normal;
 mod restart;
 mod ville;
 
-pub use any::AnyBoundary;
 pub use doubling::Doubling;
+pub(crate) use kinds::names as kind_names;
+pub use kinds::{AnyBoundary, Kind, OdometerKind};
 pub use normal::{Linear, NormalMixture, Stitched};
 pub use restart::Restart;
 pub use ville::{VilleFixed, VilleMixture, VilleUnion};

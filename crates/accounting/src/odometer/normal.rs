@@ -12,10 +12,11 @@
 //! Sekhon, arXiv:1810.08240, for the boundaries.
 
 use super::ville::positive;
-use super::{Boundary, Unobserved};
+use super::{Boundary, Kind, Unobserved};
 use crate::charge::{Charge, Currency, Sums};
 use crate::convert::{Conversion, zcdp};
 use crate::params::{Delta, Epsilon, OutOfDomain};
+use crate::wire::{FilterError, OdometerWords};
 use paygo_numeric::elementary::ln;
 use paygo_numeric::normal::{log_cdf, tail_within};
 use paygo_numeric::search::root;
@@ -225,7 +226,7 @@ impl NormalMixture {
 }
 
 impl Boundary for NormalMixture {
-    normal_boundary!(NormalMixture, "mixture");
+    normal_boundary!(NormalMixture, "normal-mixture");
 
     fn absorb(&mut self, charge: &Charge, sums: &Sums) -> Result<(), Unobserved> {
         self.split.check(charge, sums)
@@ -304,5 +305,33 @@ impl Boundary for Stitched {
             (Interval::point(5.2).ln() + self.split.log()) * Interval::new(0.72f64.next_down(), 0.72f64.next_up());
         let outside = Interval::new(1.7f64.next_down(), 1.7f64.next_up());
         (drift + outside * (v * (iterated + constant)).sqrt()).hi()
+    }
+}
+
+impl Kind for Linear {
+    const TAKES: &'static [&'static str] = &["slack"];
+
+    fn from_words(words: &OdometerWords) -> Result<Self, FilterError> {
+        Ok(Self::for_target(words.target()?, words.delta()?, words.slack()?)?)
+    }
+}
+
+impl Kind for NormalMixture {
+    const TAKES: &'static [&'static str] = &["slack", "precision"];
+
+    fn from_words(words: &OdometerWords) -> Result<Self, FilterError> {
+        let (delta, slack) = (words.delta()?, words.slack()?);
+        Ok(match &words.precision {
+            Some(precision) => Self::new(precision.amount_down("precision")?, delta, slack)?,
+            None => Self::for_target(words.target()?, delta, slack)?,
+        })
+    }
+}
+
+impl Kind for Stitched {
+    const TAKES: &'static [&'static str] = &["slack"];
+
+    fn from_words(words: &OdometerWords) -> Result<Self, FilterError> {
+        Ok(Self::new(words.delta()?, words.slack()?)?)
     }
 }

@@ -1,10 +1,12 @@
 //! \[FZ\]'s restart odometer.
 
 use super::ville::{positive, tail};
-use super::{Boundary, Unobserved};
+use super::{Boundary, Kind, Unobserved};
 use crate::charge::{Charge, Currency, Sums};
+use crate::convert::Conversion;
 use crate::curve::Orders;
 use crate::params::{Delta, Order, OutOfDomain};
+use crate::wire::{FilterError, OdometerWords};
 use paygo_numeric::Amount;
 use std::sync::Arc;
 
@@ -110,5 +112,23 @@ impl Boundary for Restart {
 
     fn value(&self, _sums: &Sums) -> f64 {
         tail(self.counted.to_f64_up(), self.delta, self.order)
+    }
+}
+
+impl Kind for Restart {
+    const TAKES: &'static [&'static str] = &["step", "order"];
+
+    /// A tenth of what the target allows is a step, unless one was asked for.
+    fn from_words(words: &OdometerWords) -> Result<Self, FilterError> {
+        let (target, delta) = (words.target()?, words.delta()?);
+        let order = words.order_words().order(target, delta)?;
+        let step = match &words.step {
+            Some(step) => step.amount_down("step")?,
+            None => {
+                let whole = Amount::from_f64_down(Conversion::Classic.budget(order, target, delta));
+                whole.ok_or(FilterError::Missing("step", "one; none suits this target by itself"))?.shared_by(10)
+            }
+        };
+        Ok(Self::new(order, step, delta)?)
     }
 }

@@ -1,10 +1,11 @@
 //! Odometers from Ville's inequality.
 
-use super::Boundary;
+use super::{Boundary, Kind};
 use crate::charge::{Currency, Sums};
 use crate::curve::Orders;
 use crate::params::{Delta, Order, OutOfDomain};
 use crate::prior::{Mixed, Prior};
+use crate::wire::{FilterError, OdometerWords};
 use paygo_numeric::Interval;
 use std::sync::Arc;
 
@@ -189,5 +190,30 @@ impl Boundary for VilleMixture {
 
     fn value(&self, sums: &Sums) -> f64 {
         self.mixed.tail(sums.lanes()).min(self.prior.pure_sum(sums.lanes()).to_f64_up())
+    }
+}
+
+impl Kind for VilleFixed {
+    const TAKES: &'static [&'static str] = &["order"];
+
+    fn from_words(words: &OdometerWords) -> Result<Self, FilterError> {
+        let delta = words.delta()?;
+        Ok(Self::new(words.order_words().order(words.target()?, delta)?, delta)?)
+    }
+}
+
+impl Kind for VilleUnion {
+    const TAKES: &'static [&'static str] = &["orders", "weights", "plan"];
+
+    fn from_words(words: &OdometerWords) -> Result<Self, FilterError> {
+        Ok(Self::new(words.delta()?, words.prior()?)?)
+    }
+}
+
+impl Kind for VilleMixture {
+    const TAKES: &'static [&'static str] = &["orders", "weights", "plan"];
+
+    fn from_words(words: &OdometerWords) -> Result<Self, FilterError> {
+        Ok(Self::new(words.delta()?, words.prior()?)?)
     }
 }

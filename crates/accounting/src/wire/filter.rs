@@ -1,11 +1,8 @@
 //! The words in which a filter is asked for: on the command line, in a file, or of a ledger.
 
-use super::{Number, Plan, PlanError};
-use crate::convert::{Conversion, zcdp};
-use crate::curve::Orders;
-use crate::filter::{AnyRule, Approximate, Budget, BudgetError, FixedOrder, Gdp, Mixture, Pure, Union, Zcdp};
-use crate::params::{Order, OutOfDomain};
-use crate::prior::Prior;
+use super::{Number, OrderWords, Plan, PlanError, Weights};
+use crate::filter::{AnyRule, Budget, BudgetError, FilterKind, kind_names};
+use crate::params::OutOfDomain;
 use paygo_numeric::Amount;
 use serde::{Deserialize, Serialize};
 
@@ -54,58 +51,24 @@ pub struct FilterWords {
     pub plan: Option<Plan>,
 }
 
-/// How orders are weighed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(untagged, expecting = "\"uniform\", or one weight for each finite order")]
-pub enum Weights {
-    /// By a word.
-    Word(WeightWord),
-    /// One for each finite order, together at most 1.
-    Each(Vec<Number>),
-}
-
-/// A word for weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum WeightWord {
-    /// The same for every order.
-    Uniform,
-}
-
-/// The kinds of filters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum FilterKind {
-    /// See [`Mixture`].
-    #[default]
-    Mixture,
-    /// See [`Gdp`].
-    Gdp,
-    /// See [`Zcdp`].
-    Zcdp,
-    /// See [`Pure`].
-    Pure,
-    /// See [`Approximate`].
-    Approximate,
-    /// See [`FixedOrder`].
-    FixedOrder,
-    /// See [`Union`].
-    Union,
-}
-
-/// Words that are not a filter.
+/// Words that are not a filter or an odometer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FilterError {
+    /// No such kind.
+    #[error("{given} is no kind that is known; expected {known}")]
+    UnknownKind {
+        /// What was given.
+        given: String,
+        /// The kinds there are.
+        known: String,
+    },
     /// Something that goes with other kinds only.
     #[error("{field} does not go with this kind; expected kind {allowed}")]
     OtherKind {
         /// What was given.
         field: &'static str,
         /// Where it belongs.
-        allowed: &'static str,
+        allowed: String,
     },
     /// Two ways to say the same.
     #[error("{0}")]
@@ -153,100 +116,64 @@ impl FilterWords {
     /// # Errors
     /// [`FilterError`] naming the field, what was given and what is allowed.
     pub fn rule(&self) -> Result<AnyRule, FilterError> {
-        self.check_kind()?;
-        let slack = |default: Amount| self.slack.as_ref().map_or(Ok(default), |slack| slack.amount_down("slack"));
-        match (&self.rho, &self.mu) {
-            (Some(_), Some(_)) => return Err(FilterError::Twice("give rho or mu, not both")),
-            (None, None) => {}
-            (_, _) if self.delta.is_some() || self.epsilon.is_some() => {
-                return Err(FilterError::Twice("give rho or mu, or epsilon and delta"));
-            }
-            (Some(rho), None) => {
-                return Ok(Zcdp::with_limit(rho.amount_down("rho")?, slack(Amount::ZERO)?)?.into());
-            }
-            (None, Some(mu)) => return Ok(Gdp::with_limit(mu.amount_down("mu")?.square_down())?.into()),
-        }
-        let epsilon = self.epsilon.as_ref().ok_or(FilterError::Missing("epsilon", "epsilon and delta"))?.text();
-        let delta = match (self.delta(), self.kind) {
-            (Some(delta), _) => delta,
-            (None, FilterKind::Pure) => "0".to_owned(),
-            (None, _) => return Err(FilterError::Missing("delta", "a delta, or kind pure, which needs none")),
-        };
-        let half = Amount::from_decimal_down(&delta).unwrap_or(Amount::ZERO).shared_by(2);
-        let usual = if self.kind == FilterKind::Approximate { half } else { Amount::ZERO };
-        let budget = Budget::from_decimal(&epsilon, &delta)?.with_slack(slack(usual)?)?;
-        Ok(match self.kind {
-            FilterKind::Mixture => Mixture::over(budget, self.prior(&budget)?)?.into(),
-            FilterKind::Union => Union::over(budget, self.prior(&budget)?, Conversion::Exact)?.into(),
-            FilterKind::FixedOrder => FixedOrder::new(self.order(&budget)?, budget)?.into(),
-            FilterKind::Zcdp => Zcdp::new(budget)?.into(),
-            FilterKind::Gdp => Gdp::new(budget)?.into(),
-            FilterKind::Pure => Pure::new(budget)?.into(),
-            FilterKind::Approximate => Approximate::new(budget)?.into(),
-        })
+        self.check()?;
+        self.kind.rule(self)
     }
 
-    /// Whether everything that was given goes with the kind.
-    fn check_kind(&self) -> Result<(), FilterError> {
-        use FilterKind::{Approximate, FixedOrder, Gdp, Mixture, Pure, Union, Zcdp};
-        let weighted = "mixture or union";
-        let with_slack = "mixture, union, fixed-order, zcdp or approximate";
-        let rules = [
-            (self.rho.is_some(), "rho", "zcdp", self.kind == Zcdp),
-            (self.mu.is_some(), "mu", "gdp", self.kind == Gdp),
-            (self.order.is_some(), "order", "fixed-order", self.kind == FixedOrder),
-            (self.plan.is_some(), "plan", weighted, matches!(self.kind, Mixture | Union)),
-            (self.orders.is_some(), "orders", weighted, matches!(self.kind, Mixture | Union)),
-            (self.weights.is_some(), "weights", weighted, matches!(self.kind, Mixture | Union)),
-            (
-                self.slack.is_some(),
-                "slack",
-                with_slack,
-                match self.kind {
-                    Mixture | Union | FixedOrder | Zcdp | Approximate => true,
-                    Gdp | Pure => false,
-                },
-            ),
+    /// Whether everything that was given goes with the kind and with each other.
+    ///
+    /// # Errors
+    /// [`FilterError`] naming the field, what was given and what is allowed.
+    pub fn check(&self) -> Result<(), FilterError> {
+        let given = [
+            (self.rho.is_some(), "rho"),
+            (self.mu.is_some(), "mu"),
+            (self.order.is_some(), "order"),
+            (self.plan.is_some(), "plan"),
+            (self.orders.is_some(), "orders"),
+            (self.weights.is_some(), "weights"),
+            (self.slack.is_some(), "slack"),
         ];
-        match rules.into_iter().find(|(given, .., fits)| *given && !fits) {
-            Some((_, field, allowed, _)) => Err(FilterError::OtherKind { field, allowed }),
-            None if self.plan.is_some() && (self.orders.is_some() || self.weights.is_some()) => {
-                Err(FilterError::Twice("give a plan, or orders and weights"))
-            }
-            None => Ok(()),
+        if let Some((_, field)) = given.into_iter().find(|(given, field)| *given && !self.kind.takes(field)) {
+            return Err(FilterError::OtherKind { field, allowed: kind_names(|kind| kind.takes(field)) });
         }
+        if (self.rho.is_some() || self.mu.is_some()) && (self.delta.is_some() || self.epsilon.is_some()) {
+            return Err(FilterError::Twice("give rho or mu, or epsilon and delta"));
+        }
+        self.order_words().check()
     }
 
-    fn prior(&self, budget: &Budget) -> Result<Prior, FilterError> {
-        if let Some(plan) = &self.plan {
-            return Ok(Prior::for_plan(&plan.cost()?, budget.loss_delta()));
-        }
-        let orders = match &self.orders {
-            Some(orders) => {
-                let orders = orders.iter().map(|order| order.nearest("orders")).collect::<Result<Vec<_>, _>>()?;
-                Some(Orders::from_f64(&orders)?)
-            }
-            None => None,
-        };
-        let usual = || Prior::log_spaced().orders().clone();
-        Ok(match (&self.weights, orders) {
-            (None, None) => Prior::for_budget(budget.epsilon(), budget.loss_delta()),
-            (None, Some(orders)) => Prior::uniform(orders)?,
-            (Some(Weights::Word(WeightWord::Uniform)), orders) => Prior::uniform(orders.unwrap_or_else(usual))?,
-            (Some(Weights::Each(weights)), orders) => {
-                let weights = weights.iter().map(|weight| weight.amount_down("weights")).collect::<Result<_, _>>()?;
-                Prior::new(orders.unwrap_or_else(usual), weights)?
-            }
-        })
+    /// ε and δ, and the part of δ that is set aside: as asked for, or the usual share of δ.
+    pub(crate) fn budget(&self, usual_slack: impl Fn(Amount) -> Amount) -> Result<Budget, FilterError> {
+        let epsilon = self.epsilon()?;
+        let delta = self.delta().ok_or(FilterError::Missing("delta", "a delta, or kind pure, which needs none"))?;
+        let whole = Amount::from_decimal_down(&delta).unwrap_or(Amount::ZERO);
+        Ok(Budget::from_decimal(&epsilon, &delta)?.with_slack(self.slack(usual_slack(whole))?)?)
     }
 
-    fn order(&self, budget: &Budget) -> Result<Order, FilterError> {
-        match &self.order {
-            Some(order) => Ok(Order::new(order.nearest("order")?)?),
-            None => {
-                let best = zcdp::order_for_budget(budget.epsilon(), budget.loss_delta());
-                best.ok_or(FilterError::Missing("order", "one; none suits this budget by itself"))
-            }
+    /// ε as it was written.
+    pub(crate) fn epsilon(&self) -> Result<String, FilterError> {
+        self.epsilon.as_ref().map(Number::text).ok_or(FilterError::Missing("epsilon", "epsilon and delta"))
+    }
+
+    /// The part of δ that is set aside: as asked for, or the usual.
+    pub(crate) fn slack(&self, usual: Amount) -> Result<Amount, FilterError> {
+        Ok(self.slack.as_ref().map_or(Ok(usual), |slack| slack.amount_down("slack"))?)
+    }
+
+    /// A changed budget: ε and δ as given, the same part of δ set aside, but never more than half of it.
+    pub(crate) fn changed_budget(&self, slack: Amount) -> Result<Budget, FilterError> {
+        let limited = |whole: Amount| if slack == Amount::ZERO { slack } else { slack.min(whole.shared_by(2)) };
+        self.budget(limited)
+    }
+
+    /// What is said about orders.
+    pub(crate) fn order_words(&self) -> OrderWords<'_> {
+        OrderWords {
+            order: self.order.as_ref(),
+            orders: self.orders.as_deref(),
+            weights: self.weights.as_ref(),
+            plan: self.plan.as_ref(),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::names::{Name, Note, RequestId};
 use crate::words::{BlockWord, Blocks, NewAllowance, NewDataset};
 use paygo_accounting::charge::Charge;
 use paygo_accounting::cost::Cost;
-use paygo_accounting::filter::{AnyRule, Reason, Rule};
+use paygo_accounting::filter::{AnyRule, Budget, Reason, Rule};
 use paygo_accounting::mechanism::Mechanism as Checked;
 use paygo_accounting::params::{Delta, Neighbors as Relation, OutOfDomain};
 use paygo_accounting::stored::StoredRule;
@@ -477,13 +477,7 @@ impl State {
 
 /// The δ at which a dataset's odometer is read: as asked for, the budget's, or 10⁻⁶.
 fn reading_delta(new: &NewDataset, rule: &AnyRule) -> Result<f64, Mistake> {
-    let budget = match rule {
-        AnyRule::Mixture(rule) => Some(rule.budget().loss_delta()),
-        AnyRule::Union(rule) => Some(rule.budget().loss_delta()),
-        AnyRule::Pure(rule) => Some(rule.budget().loss_delta()),
-        AnyRule::Approximate(rule) => Some(rule.budget().loss_delta()),
-        AnyRule::FixedOrder(_) | AnyRule::Zcdp(_) | AnyRule::Gdp(_) => None,
-    };
+    let budget = rule.budget().map(Budget::loss_delta);
     let words = new.filter.delta().map(Number::Decimal);
     let delta = match (&new.reading_delta, budget, words) {
         (Some(delta), _, _) => delta.down("reading_delta")?,
@@ -498,7 +492,7 @@ fn reading_delta(new: &NewDataset, rule: &AnyRule) -> Result<f64, Mistake> {
 }
 
 fn has_explicit_curve(mechanism: &Mechanism) -> bool {
-    matches!(mechanism, Mechanism::Renyi { .. }) || mechanism.parts().iter().any(has_explicit_curve)
+    matches!(mechanism, Mechanism::Renyi(_)) || mechanism.parts().iter().any(has_explicit_curve)
 }
 
 const fn at_most(what: &'static str, given: usize, most: usize) -> Result<(), Mistake> {

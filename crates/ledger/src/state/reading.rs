@@ -2,15 +2,14 @@
 
 use super::{Account, Dataset};
 use paygo_accounting::charge::{Currency, Sums};
-use paygo_accounting::curve::Orders;
-use paygo_accounting::filter::{AnyRule, Rule};
+use paygo_accounting::filter::Rule;
 use paygo_accounting::odometer::{Boundary, VilleMixture};
 use paygo_accounting::params::{Delta, Epsilon};
-use paygo_accounting::prior::Prior;
 use paygo_numeric::Amount;
 use paygo_numeric::rounding::mul_up;
 
-/// A bound on what was lost: (ε, δ)-DP for whatever was released by now, at every moment at once.
+/// A bound on what was lost: with probability at least 1 − δ, in each direction, the privacy loss never passes ε, at any moment. It is
+/// not (ε, δ)-DP, because ε is itself random (E5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
     /// ε, rounded up.
@@ -34,17 +33,8 @@ impl Dataset {
     pub fn reading(&self, account: &Account) -> Reading {
         let (rule, sums) = (account.filter().rule(), account.filter().sums());
         let delta = Delta::new(self.reading_delta()).unwrap_or(Delta::ONE);
-        let prior = match &**rule {
-            AnyRule::Mixture(rule) => rule.prior().clone(),
-            AnyRule::Union(rule) => rule.prior().clone(),
-            AnyRule::FixedOrder(rule) => {
-                let orders = Orders::new(vec![rule.order()]).and_then(Prior::uniform);
-                orders.unwrap_or_else(|_| Prior::log_spaced())
-            }
-            AnyRule::Zcdp(_) | AnyRule::Gdp(_) | AnyRule::Pure(_) | AnyRule::Approximate(_) => Prior::log_spaced(),
-        };
         let total = delta + Delta::from_upper_bound(rule.slack().to_f64_up());
-        let epsilon = VilleMixture::new(delta, prior).ok().and_then(|boundary| {
+        let epsilon = VilleMixture::new(delta, rule.prior()).ok().and_then(|boundary| {
             let lanes = renyi(rule.currency(), boundary.currency(), sums)?;
             let value = boundary.value(&Sums::from_stored(boundary.currency(), lanes, Amount::ZERO)?);
             Some(Epsilon::from_upper_bound(value))

@@ -4,7 +4,7 @@ use super::{Page, Visitor, is_admin, layout, meter};
 use crate::Service;
 use axum::extract::State;
 use maud::html;
-use paygo_accounting::wire::Side;
+use paygo_accounting::wire::{FilterKind, Side};
 use std::sync::Arc;
 
 pub(super) async fn show(State(service): State<Arc<Service>>, Visitor(caller): Visitor) -> Page {
@@ -84,11 +84,10 @@ pub(super) async fn new(Visitor(caller): Visitor) -> Page {
             }
             label for="kind" { "Filter" }
             select #kind name="kind" {
-                option value="mixture" { "mixture: any mechanism" }
-                option value="gdp" { "gdp: Gaussian noise only, exact there" }
-                option value="zcdp" { "zcdp: one number, ρ" }
-                option value="pure" { "pure: pure-DP steps" }
-                option value="approximate" { "approximate: (ε, δ)-DP steps" }
+                // Those that need a budget in epsilon and delta, and nothing else.
+                @for kind in FilterKind::ALL {
+                    option value=(kind.word()) { (kind.word()) ": " (kind.help()) }
+                }
             }
             label for="epsilon" { "Budget ε" }
             input #epsilon name="epsilon" inputmode="decimal" value="1" required;

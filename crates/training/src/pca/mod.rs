@@ -513,11 +513,11 @@ mod tests {
             let rows = examples(&all_sorts(4, 20));
             let mut source = Source::insecure_from_seed(23);
             principal_components(&rows, 2, noise(2.0), &mut gate, &mut source).expect("admitted");
-            assert_eq!(gate.filter().sums().lanes(), [cost.rho_amount().expect("a rho")], "{neighbors:?}");
+            assert_eq!(gate.filter().sums().lanes(), [cost.total_rho().expect("a rho").amount], "{neighbors:?}");
         }
         // [Y]: 1/(2·16²), which they left out of their total.
         let cost = cost(noise(16.0), Neighbors::AddRemove).expect("a cost");
-        assert_eq!(cost.rho_amount(), Amount::from_decimal_up("0.001953125"));
+        assert_eq!(cost.total_rho().map(|rho| rho.amount), Amount::from_decimal_up("0.001953125"));
     }
 
     #[test]

@@ -2,11 +2,14 @@
 //!
 //! Exactly the hypothesis under which \[Y\] Theorem 2 holds (E12), and this is a better bound for it (T44).
 
+use super::{Family, Gaussian};
 use crate::curve::chord_between_integers;
-use crate::params::{Count, Neighbors, NoiseMultiplier, Order};
+use crate::params::{Count, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
+use crate::wire::Number;
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp_m1, ln_1p_up};
 use paygo_numeric::rounding::mul_up;
+use serde::{Deserialize, Serialize};
 
 /// Above this order only the bound of a single batch, `α/(2s²)`, is used.
 const LARGEST: f64 = 128.0;
@@ -20,9 +23,11 @@ pub struct BallsAndBinsEpoch {
     pub noise_multiplier: NoiseMultiplier,
 }
 
-impl BallsAndBinsEpoch {
+impl Family for BallsAndBinsEpoch {
     /// A record more or less, or zeroed, changes one batch and moves no other record.
-    pub const NEIGHBORS: &'static [Neighbors] = &[Neighbors::AddRemove, Neighbors::ZeroOut];
+    fn neighbors(&self) -> &'static [Neighbors] {
+        &[Neighbors::AddRemove, Neighbors::ZeroOut]
+    }
 
     /// An upper bound on the Rényi divergence of either direction, rounded up.
     ///
@@ -30,14 +35,12 @@ impl BallsAndBinsEpoch {
     /// Forward, at integer α: `e^{(α−1)D_α} ≤ E[Π_t e^{k_t(k_t−1)/(2s²)}]` with `(k_1 … k_T)` multinomial, `α` draws over
     /// `T` cells. Reverse, at every α: `D_α ≤ 1/(2s²) + (α−1)/(2s²T)`. Both at most `α/(2s²)`. Proved in
     /// `docs/theory.md` (T44), for adaptive steps of sensitivity at most one. Between integers the chord (T4).
-    #[must_use]
-    pub fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> f64 {
         self.renyi_at(&[order])[0]
     }
 
-    /// [`BallsAndBinsEpoch::renyi`] at many orders from one table.
-    #[must_use]
-    pub fn renyi_at(&self, orders: &[Order]) -> Vec<f64> {
+    /// From one table.
+    fn renyi_at(&self, orders: &[Order]) -> Vec<f64> {
         let largest = orders.iter().map(|order| order.get()).filter(|&a| a <= LARGEST).fold(1.0, f64::max);
         let table = self.forward_moments(largest.ceil());
         orders
@@ -56,17 +59,28 @@ impl BallsAndBinsEpoch {
             .collect()
     }
 
+    fn is_smooth(&self) -> bool {
+        false
+    }
+
+    /// What the one batch that holds the record costs, were it known (T27).
+    fn rho(&self) -> Option<Rho> {
+        Gaussian { noise_multiplier: self.noise_multiplier }.rho()
+    }
+}
+
+impl BallsAndBinsEpoch {
     /// `α/(2s²)`: the one batch that holds the record, were it known.
     #[must_use]
     pub fn plain_bound(&self, order: f64) -> f64 {
-        (Interval::point(order) * self.rho()).hi()
+        (Interval::point(order) * self.rate()).hi()
     }
 
     /// The bound on the reverse direction, `1/(2s²) + (α−1)/(2s²T)`.
     #[must_use]
     pub fn reverse_bound(&self, order: f64) -> f64 {
         let share = (Interval::point(order) - 1.0) / self.batches.to_f64();
-        (self.rho() * (share + 1.0)).hi()
+        (self.rate() * (share + 1.0)).hi()
     }
 
     /// The bound on the forward direction at an integer order.
@@ -77,7 +91,7 @@ impl BallsAndBinsEpoch {
         (Interval::point(moment) / (Interval::point(order) - 1.0)).hi()
     }
 
-    fn rho(&self) -> Interval {
+    fn rate(&self) -> Interval {
         Interval::ONE / (Interval::point(self.noise_multiplier.get()).square() * 2.0)
     }
 
@@ -86,7 +100,7 @@ impl BallsAndBinsEpoch {
     /// Two groups of batches combine by splitting the `n` draws between them binomially:
     /// `e_{S+T}(n) = Σ_j Bin(j; n, S/(S+T))·(e_S(j) + e_T(n−j) + e_S(j)·e_T(n−j))`, where nothing is negative.
     fn forward_moments(&self, largest: f64) -> Vec<f64> {
-        let spread = self.rho().middle();
+        let spread = self.rate().middle();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 128")]
         let size = largest as usize + 1;
         let mut j = 0.0;
@@ -136,4 +150,29 @@ fn combine(left: &[f64], s: u64, right: &[f64], t: u64) -> Vec<f64> {
             if sum.is_nan() { f64::INFINITY } else { sum }
         })
         .collect()
+}
+
+/// A number of batches and a noise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct BallsAndBinsEpochFields {
+    /// Public number of batches.
+    pub batches: Number,
+    /// Noise over sensitivity.
+    pub noise_multiplier: Number,
+}
+
+impl TryFrom<&BallsAndBinsEpochFields> for BallsAndBinsEpoch {
+    type Error = OutOfDomain;
+    /// ROUNDING: noise down.
+    fn try_from(fields: &BallsAndBinsEpochFields) -> Result<Self, OutOfDomain> {
+        Ok(Self { batches: fields.batches.count("batches")?, noise_multiplier: fields.noise_multiplier.noise()? })
+    }
+}
+
+impl From<&BallsAndBinsEpoch> for BallsAndBinsEpochFields {
+    fn from(epoch: &BallsAndBinsEpoch) -> Self {
+        Self { batches: epoch.batches.into(), noise_multiplier: epoch.noise_multiplier.into() }
+    }
 }
