@@ -8,6 +8,7 @@ use paygo_accounting::odometer::Doubling;
 use paygo_accounting::params::{Delta, Epsilon, Neighbors};
 use paygo_audit::Verdict;
 use paygo_audit::filters::TwoPoint;
+use paygo_audit::literal_unsound::LiteralOdometer;
 use paygo_audit::suite::{self, Options};
 use paygo_numeric::Amount;
 use paygo_numeric::elementary::{exp, ln};
@@ -33,6 +34,12 @@ fn e2_one_gaussian_passes_the_printed_doubling_odometer() {
     let trials = suite::run(&options, &|_| {}, |_| {});
     let exact = trials.iter().find(|trial| trial.adversary == "one Gaussian").expect("an exact trial");
     assert!(exact.verdict == Verdict::Violated && (exact.found - 0.0369).abs() < 5e-5, "{exact:?}");
+    // After ρ = 0.5 it reads less than the classic conversion of a plan that was fixed in advance.
+    let orders = suite::lecuyer_orders();
+    let sums: Vec<f64> = orders.as_slice().iter().map(|order| 0.5 * order.get()).collect();
+    let printed = LiteralOdometer::Doubling { orders, delta: 1e-5 }.value(&sums, 1.0, 1.0);
+    let classic = 0.5 + 2.0 * (0.5 * -ln(1e-5)).sqrt();
+    assert!((printed - 4.37).abs() < 5e-3 && (classic - 5.30).abs() < 5e-3, "{printed} {classic}");
 }
 
 /// Three outcomes, both divergences at most γ at order α, and |L| passes γ + ln(1/δ)/(α−1) with probability 1.54·δ.
