@@ -32,7 +32,7 @@
 //! ```
 //!
 //! Tables of people, with a budget for each person, are in [`analysis`]; a budget that many share and that survives, in [`ledger`],
-//! over HTTP in [`server`] and [`client`]. Start at [`accounting`]; `ARCHITECTURE.md` has the map, `docs/theory.md` the theorems.
+//! over HTTP in [`server`] and [`client`]. Start at [`accounting`]; `ARCHITECTURE.md` has the map, `docs/theory/` the theorems.
 
 pub use paygo_accounting as accounting;
 pub use paygo_analysis as analysis;

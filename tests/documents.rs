@@ -17,10 +17,10 @@ fn console_examples_print_what_they_show() {
     let demo = Command::new(env!("CARGO_BIN_EXE_paygo")).arg("demo").current_dir(place.path()).output().expect("runs");
     assert!(demo.status.success());
     std::os::unix::fs::symlink(root().join("examples"), place.path().join("examples")).expect("a link");
-    for document in
-        ["README.md", "docs/methods.md", "docs/filters.md", "docs/individual.md", "docs/training.md", "docs/ledger.md"]
-    {
-        let text = std::fs::read_to_string(root().join(document)).expect(document);
+    for (document, text) in documents() {
+        if document != "README.md" && !document.starts_with("docs/") {
+            continue;
+        }
         for block in text.split("```console\n").skip(1) {
             let block = block.split("```").next().expect("an end");
             for example in block.split("$ ").skip(1) {
@@ -131,30 +131,15 @@ fn a_mechanism_and_a_filter_are_where_architecture_says() {
         for file in &named {
             assert!(root().join(file).exists(), "{heading} names {file}");
         }
-        let mut holding = BTreeSet::new();
-        let mut folders = vec![root().join("crates"), root().join("src")];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).expect("a folder") {
-                let path = entry.expect("an entry").path();
-                let shown = path.strip_prefix(root()).expect("inside").to_str().expect("text").to_owned();
-                if path.is_dir() {
-                    if path.file_name().is_none_or(|name| name != "tests" && name != "target") {
-                        folders.push(path);
-                    }
-                } else if path.extension().is_some_and(|extension| extension == "rs") {
-                    let code = std::fs::read_to_string(&path).expect("a file");
-                    let code = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<String>();
-                    let is_word = |part: &str| part.chars().next().is_none_or(|c| !c.is_alphanumeric() && c != '_');
-                    let uses = code.match_indices(name).any(|(at, _)| {
-                        is_word(&code[at + name.len()..])
-                            && code[..at].chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_')
-                    });
-                    if uses && !about_some.iter().any(|folder| shown.starts_with(folder)) {
-                        holding.insert(shown);
-                    }
-                }
-            }
-        }
+        let sources = ["crates", "src"].into_iter().flat_map(|folder| files_below(&root().join(folder), "rs"));
+        let uses = |path: &String| {
+            let code = std::fs::read_to_string(root().join(path)).expect("a file");
+            let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+            code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_')).any(|word| word == name)
+        };
+        let elsewhere =
+            |path: &String| path.contains("/tests/") || about_some.iter().any(|some| path.starts_with(some));
+        let holding: Vec<String> = sources.filter(|path| !elsewhere(path) && uses(path)).collect();
         let unnamed: Vec<&String> = holding.iter().filter(|file| !named.contains(file.as_str())).collect();
         assert!(unnamed.is_empty(), "{name} is also in {unnamed:?}, which ARCHITECTURE does not name");
     }
@@ -175,65 +160,154 @@ fn every_word_is_explained() {
     }
 }
 
-/// The notes that the doc comments cite exist.
-#[test]
-fn cited_theory_exists() {
-    let theory = std::fs::read_to_string(root().join("docs/theory.md")).expect("docs/theory.md");
-    let mut cited = 0;
-    let mut folders = vec![root().join("crates"), root().join("src")];
+/// All documents, with their paths from the root.
+fn documents() -> Vec<(String, String)> {
+    let read = |path: String| (path.clone(), std::fs::read_to_string(root().join(path)).expect("text"));
+    files_below(root(), "md").into_iter().map(read).collect()
+}
+
+/// Files with this extension, as paths from the root; but not in hidden folders, nor what was built.
+fn files_below(folder: &Path, extension: &str) -> Vec<String> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
-            if path.is_dir() {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+            if path.is_dir() && name != "target" && !name.starts_with('.') {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = std::fs::read_to_string(&path).expect("a file");
-                for citation in text.split("(T").skip(1).filter_map(|rest| rest.split_once(')')) {
-                    let digits = citation
-                        .0
-                        .split([',', ' ', ':', '.'])
-                        .next()
-                        .unwrap_or("")
-                        .trim_end_matches(char::is_alphabetic);
-                    if let Ok(number) = digits.parse::<u32>() {
-                        let heading = [format!("### T{number}. "), format!("**T{number}** ")];
-                        assert!(heading.iter().any(|h| theory.contains(h)), "{}: T{number}", path.display());
-                        cited += 1;
-                    }
-                }
+            } else if path.extension().is_some_and(|found| found == extension) {
+                found.push(path.strip_prefix(root()).expect("below the root").to_str().expect("text").to_owned());
             }
         }
     }
-    assert!(cited > 20, "only {cited} citations found");
+    found
 }
 
-/// Every relative link in a document leads to a file.
+/// A document without its code blocks, in which brackets are no links.
+fn prose(text: &str) -> String {
+    text.split("\n```").step_by(2).collect::<Vec<_>>().join("\n")
+}
+
+/// Places that a link can lead to: `<a id="…">`, and headings as GitHub names them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let explicit = text.split("<a id=\"").skip(1).filter_map(|rest| rest.split_once('"')).map(|(id, _)| id.to_owned());
+    let prose = prose(text);
+    let headings = prose.lines().filter(|line| line.starts_with('#')).map(|line| {
+        let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+        line.trim_start_matches('#').trim().to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")
+    });
+    explicit.chain(headings.collect::<Vec<_>>()).collect()
+}
+
+/// The labels of docs/theory that a text cites: `T16`, `T16c`, `E4`, `C3`, `Part 2.3`, `Part 8.9`, as the anchors they should have.
+fn cited_labels(text: &str) -> Vec<String> {
+    let mut cited = Vec::new();
+    let begins_word = |at: usize| !text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let ends_word = |rest: &str| !rest.chars().next().is_some_and(|c| c.is_alphanumeric() || c == '_');
+    for (at, letter) in text.match_indices(['T', 'E', 'C']).filter(|(at, _)| begins_word(*at)) {
+        let rest = &text[at + 1..];
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let part = usize::from(letter == "T" && rest[digits..].starts_with(['a', 'b', 'c']));
+        // `C` followed by a digit is a lemma only where it is cited in parentheses.
+        let lemma = letter != "C" || (text[..at].ends_with('(') && rest[digits..].starts_with([')', ',']));
+        if (1..=2).contains(&digits) && lemma && !rest.starts_with('0') && ends_word(&rest[digits + part..]) {
+            cited.push(format!("{}{}", letter.to_lowercase(), &rest[..digits + part]));
+        }
+    }
+    for (at, _) in text.match_indices("Part ") {
+        let rest = &text[at + 5..];
+        let number: &str =
+            &rest[..rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len()];
+        let number = number.trim_end_matches('.');
+        if !number.is_empty() {
+            cited.push(format!("p{}", number.replace('.', "-")));
+        }
+    }
+    cited
+}
+
+/// Whatever is cited by its label, in the code and in the documents, has its place in docs/theory, once; and every label is in the
+/// index.
+#[test]
+fn cited_theory_exists() {
+    let documents = documents();
+    let theory: Vec<&(String, String)> =
+        documents.iter().filter(|(path, _)| path.starts_with("docs/theory/")).collect();
+    assert!(theory.len() >= 12, "only {} chapters", theory.len());
+    let mut places = BTreeSet::new();
+    for (path, text) in &theory {
+        for id in text.split("<a id=\"").skip(1).filter_map(|rest| rest.split_once('"')).map(|(id, _)| id) {
+            assert!(places.insert(id.to_owned()), "{path}: {id} is there twice");
+        }
+    }
+    let index = &theory.iter().find(|(path, _)| path == "docs/theory/README.md").expect("an index").1;
+    for place in &places {
+        let labelled = place.starts_with(['t', 'e', 'c']) || place.starts_with("p2") || place.starts_with("p8");
+        assert!(!labelled || index.contains(&format!("#{place})")), "{place} is not in the index");
+    }
+    let sources = ["crates", "src"].into_iter().flat_map(|folder| files_below(&root().join(folder), "rs"));
+    let sources = sources.map(|path| (path.clone(), std::fs::read_to_string(root().join(&path)).expect("a file")));
+    let comments = |text: &str| -> String {
+        text.lines().filter_map(|line| line.split_once("//")).map(|(_, comment)| format!("{comment}\n")).collect()
+    };
+    let strings = |text: &str| text.split('"').skip(1).step_by(2).filter(|s| s.contains("(E")).collect::<String>();
+    let sources = sources.map(|(path, text)| (path, format!("{}{}", comments(&text), strings(&text))));
+    let documents = documents.iter().filter(|(path, _)| path.starts_with("docs/") || path == "README.md").cloned();
+    let mut cited = 0;
+    for (path, text) in sources.chain(documents) {
+        for label in cited_labels(&text) {
+            assert!(places.contains(&label), "{path} cites {label}, which docs/theory does not have");
+            cited += 1;
+        }
+    }
+    assert!(cited > 200, "only {cited} citations found");
+}
+
+/// A test that docs/theory names exists; every erratum names one.
+#[test]
+fn cited_tests_exist() {
+    let mut named = 0;
+    for (path, text) in documents().iter().filter(|(path, _)| path.starts_with("docs/theory/")) {
+        for (file, test) in text.split('`').filter_map(|code| code.split_once(".rs::")) {
+            let source = std::fs::read_to_string(root().join(format!("{file}.rs")));
+            let source = source.unwrap_or_else(|_| panic!("{path} names {file}.rs, which is not there"));
+            assert!(source.contains(&format!("fn {test}(")), "{path} names {file}.rs::{test}, which is not there");
+            named += 1;
+        }
+        if path.ends_with("errata.md") {
+            for erratum in text.split("<a id=\"e").skip(1) {
+                let label = erratum.split('"').next().unwrap_or("");
+                assert!(erratum.contains("**Test.** `") && erratum.contains(".rs::"), "E{label} names no test");
+            }
+        }
+    }
+    assert!(named > 60, "only {named} tests named");
+}
+
+/// Every relative link in a document leads to a file, and to a place in it.
 #[test]
 fn links_lead_somewhere() {
+    let documents = documents();
     let mut checked = 0;
-    for document in [
-        "README.md",
-        "ARCHITECTURE.md",
-        "CONTRIBUTING.md",
-        "CHANGELOG.md",
-        "docs/methods.md",
-        "docs/filters.md",
-        "docs/individual.md",
-        "docs/training.md",
-        "docs/ledger.md",
-        "docs/operations.md",
-        "docs/theory.md",
-    ] {
-        let path = root().join(document);
-        let text = std::fs::read_to_string(&path).expect(document);
+    for (path, text) in &documents {
+        let text = prose(text);
         for target in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target) {
-            if target.contains("://") || target.contains(' ') || target.starts_with('#') {
+            if target.contains("://") || target.contains(' ') {
                 continue;
             }
-            let file = target.split('#').next().expect("a part");
-            assert!(path.parent().expect("a folder").join(file).exists(), "{document}: {target}");
+            let (file, place) = target.split_once('#').unwrap_or((target, ""));
+            let full = if file.is_empty() {
+                root().join(path)
+            } else {
+                root().join(path).parent().expect("a folder").join(file)
+            };
+            assert!(full.exists(), "{path}: {target}");
+            if !place.is_empty() {
+                let other = std::fs::read_to_string(&full).unwrap_or_default();
+                assert!(anchors(&other).contains(place), "{path}: {target} has no such place");
+            }
             checked += 1;
         }
     }
-    assert!(checked >= 6, "only {checked} links found");
+    assert!(documents.len() >= 20 && checked > 300, "only {checked} links in {} documents", documents.len());
 }

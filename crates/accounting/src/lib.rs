@@ -32,7 +32,7 @@
 //! | [`estimate`] | numbers from the papers that are not bounds |
 //! | [`wire`] | the words in which plans and requests are written |
 //!
-//! Theorems are cited by their number in `docs/theory.md` (T9, E4, …), which gives statements, sources, preconditions and
+//! Theorems are cited by their number in `docs/theory/` (T9, E4, …), which gives statements, sources, preconditions and
 //! corrections.
 
 pub mod account;

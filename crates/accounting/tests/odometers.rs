@@ -142,7 +142,7 @@ fn the_mixture_is_a_quarter_below_doubling_after_one_epoch() {
     assert!(mixture <= 0.75 * doubling, "{mixture} {doubling}");
     let default = reading(VilleMixture::new(d, Prior::log_spaced()).expect("b"), &epoch);
     assert!(default <= 0.75 * doubling, "{default} {doubling}");
-    // theory.md, entry 37: 4.84 and 4.40 corrected, 4.02 and 2.79 for the mixture, at 20 and 6 epochs.
+    // As `paygo reproduce lecuyer` has it: 4.84 and 4.40 corrected, 4.02 and 2.79 for the mixture, at 20 and 6 epochs.
     for (epochs, ours, theirs) in [(20, 4.02, 4.84), (6, 2.79, 4.40)] {
         let run = epoch.repeat(epochs).expect("epochs");
         let mixture = reading(VilleMixture::new(d, Prior::uniform(lecuyer()).expect("a prior")).expect("b"), &run);

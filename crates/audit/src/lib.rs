@@ -2,7 +2,7 @@
 //!
 //! A filter or an odometer is a promise about every analyst there could be. This crate plays the nastiest ones it knows and
 //! counts how often the promise is broken: exactly, by enumerating all outcomes, where the adversary's tree is finite; else
-//! by simulation with exact binomial limits. A verdict of "holds" is no proof (the proofs are in `docs/theory.md`); a verdict
+//! by simulation with exact binomial limits. A verdict of "holds" is no proof (the proofs are in `docs/theory/`); a verdict
 //! of "violated" is one, up to a stated error.
 //!
 //! | read | for |

@@ -1,4 +1,4 @@
-//! Published rules as they are printed. Every one of them fails; see the errata in `docs/theory.md`.
+//! Published rules as they are printed. Every one of them fails; see the errata in `docs/theory/10-errata.md`.
 //!
 //! They exist so that the audit can convict them and reproductions can show the printed numbers. They make no
 //! [`paygo_accounting::filter::Permit`] and implement none of the traits of the shipped filters and odometers.

@@ -1,7 +1,7 @@
 //! Everything against everything: what `paygo audit` runs.
 
 use crate::adversary::{self, Adversary};
-use crate::filters::{self, TwoPoint};
+use crate::filters;
 use crate::literal_unsound::{CurveFilter, LiteralOdometer};
 use crate::odometers::{self, simulate};
 use crate::{Trial, Verdict};
@@ -297,16 +297,6 @@ fn order_switch_jobs(jobs: &mut Vec<Job>) {
             });
         }
     }
-}
-
-/// The case of `docs/theory.md`, E4, as it stands there: the true δ of the printed rule.
-#[must_use]
-pub fn order_switch_of_the_notes() -> f64 {
-    let Switch { orders, epsilon, first: (p, loss), .. } = SWITCHES[0];
-    let orders = Orders::from_f64(&orders).expect("orders");
-    let (e, d) = (Epsilon::new(epsilon).expect("an epsilon"), Delta::new(1e-5).expect("a delta"));
-    let subject = filters::Subject::literal(CurveFilter::new(orders, Conversion::Cks, e, d));
-    filters::order_switch(&subject, epsilon, TwoPoint { p, q: p * exp(-loss) })
 }
 
 fn simulated_filter_jobs(options: &Options, jobs: &mut Vec<Job>) -> Result<(), BudgetError> {

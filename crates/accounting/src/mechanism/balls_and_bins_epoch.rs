@@ -34,8 +34,14 @@ impl Family for BallsAndBinsEpoch {
     /// # Theorem
     /// Forward, at integer α: `e^{(α−1)D_α} ≤ E[Π_t e^{k_t(k_t−1)/(2s²)}]` with `(k_1 … k_T)` multinomial, `α` draws over
     /// `T` cells. Reverse, at every α: `D_α ≤ 1/(2s²) + (α−1)/(2s²T)`. Both at most `α/(2s²)`. Proved in
-    /// `docs/theory.md` (T44), for adaptive steps of sensitivity at most one. Between integers the chord (T4).
+<<<<<<< HEAD:crates/accounting/src/mechanism/balls_and_bins_epoch.rs
+    /// `docs/theory` (T44), for adaptive steps of sensitivity at most one. Between integers the chord (T4).
     fn renyi(&self, order: Order) -> f64 {
+=======
+    /// `docs/theory/` (T44), for adaptive steps of sensitivity at most one. Between integers the chord (T4).
+    #[must_use]
+    pub fn renyi(&self, order: Order) -> f64 {
+>>>>>>> theory:crates/accounting/src/mechanism/balls_and_bins.rs
         self.renyi_at(&[order])[0]
     }
 

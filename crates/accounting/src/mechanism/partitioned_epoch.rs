@@ -85,7 +85,7 @@ impl Family for PartitionedEpoch {
     /// # Theorem
     /// `D_α ≤ α·max_j ρ_j`; when every batch is equally likely, `D_α ≤ ln((1/k)·Σ_j e^{α(α−1)ρ_j})/(α−1)`, which is no
     /// larger. Source: Yu et al., Theorem 2, with the preconditions of E12; the refinement is proved in
-    /// `docs/theory.md` (T26).
+    /// `docs/theory` (T26).
     fn renyi(&self, order: Order) -> f64 {
         let a = Interval::point(order.get());
         let worst = (Interval::point(self.zcdp().get()) * a).hi();
