@@ -179,6 +179,7 @@ impl Single {
     pub(crate) fn renyi_at(&self, orders: &[Order]) -> Vec<f64> {
         match self {
             Self::PoissonSampledGaussian(sampled) => sampled.renyi_at(orders),
+            Self::FixedSizeSampledGaussian(sampled) => sampled.renyi_at(orders),
             Self::BallsAndBinsEpoch(epoch) => epoch.renyi_at(orders),
             Self::Gaussian(_)
             | Self::Laplace(_)
@@ -188,7 +189,6 @@ impl Single {
             | Self::Approximate(..)
             | Self::Zcdp(_)
             | Self::Gdp(_)
-            | Self::FixedSizeSampledGaussian(_)
             | Self::PartitionedEpoch(_)
             | Self::Renyi(_) => orders.iter().map(|&order| self.renyi(order)).collect(),
         }
@@ -244,6 +244,7 @@ impl Single {
         match self {
             Self::Gaussian(gaussian) => Some(gaussian.mu()),
             Self::Gdp(mu) => Some(*mu),
+            Self::PartitionedEpoch(epoch) => Some(epoch.mu()),
             Self::Laplace(_)
             | Self::RandomizedResponse(_)
             | Self::Exponential(_)
@@ -253,7 +254,6 @@ impl Single {
             | Self::PoissonSampledGaussian(_)
             | Self::FixedSizeSampledGaussian(_)
             | Self::BallsAndBinsEpoch(_)
-            | Self::PartitionedEpoch(_)
             | Self::Renyi(_) => None,
         }
     }
