@@ -43,11 +43,6 @@ impl Decimal {
         &self.0
     }
 
-    /// As a checked parameter, read to the nearest double.
-    pub(crate) fn typed_as<T>(&self, new: impl Fn(f64) -> Result<T, OutOfDomain>) -> anyhow::Result<T> {
-        new(self.typed()).map_err(|error| self.as_typed(error))
-    }
-
     /// The complaint, about the text that was typed.
     fn as_typed(&self, error: OutOfDomain) -> anyhow::Error {
         OutOfDomain { given: self.0.clone(), ..error }.into()

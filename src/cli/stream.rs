@@ -288,7 +288,7 @@ impl OrderArguments {
     /// The orders asked for.
     pub(crate) fn orders(&self) -> anyhow::Result<Option<Orders>> {
         let Some(orders) = &self.orders else { return Ok(None) };
-        let orders = orders.iter().map(|order| order.typed_as(Order::new)).collect::<anyhow::Result<Vec<_>>>()?;
+        let orders = orders.iter().map(|order| order.down_as(Order::new)).collect::<anyhow::Result<Vec<_>>>()?;
         Ok(Some(Orders::new(orders)?))
     }
 
@@ -314,7 +314,7 @@ impl OrderArguments {
     /// The order asked for, or the one at which Gaussian noise is converted best at a target.
     pub(crate) fn order_for(&self, epsilon: Epsilon, delta: Delta) -> anyhow::Result<Order> {
         if let Some(order) = &self.order {
-            return order.typed_as(Order::new);
+            return order.down_as(Order::new);
         }
         zcdp::order_for_budget(epsilon, delta).context("no order suits this target; give --order")
     }

@@ -223,7 +223,7 @@ impl FilterWords {
         }
         let orders = match &self.orders {
             Some(orders) => {
-                let orders = orders.iter().map(|order| order.nearest("orders")).collect::<Result<Vec<_>, _>>()?;
+                let orders = orders.iter().map(|order| chosen_order(order, "orders")).collect::<Result<Vec<_>, _>>()?;
                 Some(Orders::from_f64(&orders)?)
             }
             None => None,
@@ -242,11 +242,19 @@ impl FilterWords {
 
     fn order(&self, budget: &Budget) -> Result<Order, FilterError> {
         match &self.order {
-            Some(order) => Ok(Order::new(order.nearest("order")?)?),
+            Some(order) => Ok(Order::new(chosen_order(order, "order")?)?),
             None => {
                 let best = zcdp::order_for_budget(budget.epsilon(), budget.loss_delta());
                 best.ok_or(FilterError::Missing("order", "one; none suits this budget by itself"))
             }
         }
     }
+}
+
+/// An order as it is written, number or text, rounded down.
+///
+/// ROUNDING: a filter may choose any order, and prices, budget and promise are all made at the double it chose. Down, because an
+/// explicit Rényi curve is read down too: its value at the order written is known at the double below, and not at the one above.
+fn chosen_order(order: &Number, field: &'static str) -> Result<f64, OutOfDomain> {
+    Number::Decimal(order.text()).down(field)
 }
