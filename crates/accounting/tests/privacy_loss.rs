@@ -49,7 +49,7 @@ proptest! {
 
     #[test]
     fn one_step_on_a_batch_of_fixed_size_is_never_below_its_exact_profile(
-        q in 0.001f64..0.999, s in 0.5f64..6.0, e in 0.05f64..3.0,
+        q in 0.001f64..0.999, s in 1.0f64..6.0, e in 0.05f64..2.0,
     ) {
         let exact = gaussian::sampled_delta(
             SamplingProbability::new(q).expect("q"), NoiseMultiplier::new(s).expect("noise"), Epsilon::new(e).expect("epsilon"),
@@ -78,6 +78,15 @@ fn many_steps_on_batches_of_fixed_size_are_between_poissons_and_the_renyi_price(
         let renyi = rows(&many, Question::DeltaAt(Epsilon::new(e).expect("epsilon")));
         let renyi = renyi.iter().map(|row| row.delta.get()).fold(1.0, f64::min);
         assert!(poisson * 0.99 <= ours && ours <= renyi, "{q} {s} {e}: {poisson} {ours} {renyi}");
+    }
+}
+
+/// A probability read up on the command line and to the nearest double in a plan gives one number, to the digits shown.
+#[test]
+fn neighboring_inputs_have_neighboring_prices() {
+    for (q, s, n, d) in [(0.004_266_7, 1.1, 1000, 1e-5), (0.01, 0.9, 300, 1e-6)] {
+        let (one, other) = (epsilon_at(&sampled(q, s, n), d), epsilon_at(&sampled(f64::next_up(q), s, n), d));
+        assert!((one / other - 1.0).abs() < 1e-11, "{one} {other}");
     }
 }
 
