@@ -145,6 +145,12 @@ pub(crate) fn report(plan: &Plan, cost: &Cost, rows: &[Row]) -> String {
             shown_up(slack.get())
         );
     }
+    if let Some(different) = privacy_loss::too_many(cost) {
+        text += &format!(
+            "\nnote: no privacy-loss row: the plan has {different} different mechanisms, and at most {} are composed that way",
+            privacy_loss::MOST_MECHANISMS
+        );
+    }
     for basis in [Basis::FullyAdaptive, Basis::FixedInAdvance, Basis::Estimate, Basis::Lower] {
         if rows.iter().any(|row| row.basis == basis) {
             text += &format!("\n{}: {}", basis.word(), basis.allows());

@@ -19,7 +19,7 @@ use paygo_numeric::decimal::{parse_down, parse_up};
 use paygo_numeric::rounding::{div_down, div_up, mul_down, mul_up};
 
 pub(super) fn check(family: &str, case: &mut Check<'_>) -> Option<()> {
-    match family {
+    match family.strip_suffix("_orders").unwrap_or(family) {
         "rdp_basic" => rdp_basic(case),
         "rdp_sampled_gaussian" => sampled_gaussian(case),
         "sampled_gaussian_profile" => sampled_profile(case),
@@ -103,24 +103,25 @@ fn balls_and_bins(case: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
+/// A statement at an order is one at every smaller order, because the divergence rises with it: orders are read down.
 fn rdp_to_dp(case: &mut Check<'_>) -> Option<()> {
     match case.kind() {
         "eps_of_delta" => {
-            let (order, value) = (Order::new(case.up("alpha")).ok()?, case.up("gamma"));
+            let (order, value) = (Order::new(case.down("alpha")).ok()?, case.up("gamma"));
             let delta = Delta::new(case.down("delta")).ok()?;
             for conversion in Conversion::ALL {
                 case.upper(&format!("eps_{}", conversion.word()), conversion.epsilon(order, value, delta).get());
             }
         }
         "delta_of_eps" => {
-            let (order, value) = (Order::new(case.up("alpha")).ok()?, case.up("gamma"));
+            let (order, value) = (Order::new(case.down("alpha")).ok()?, case.up("gamma"));
             let epsilon = Epsilon::new(case.down("eps")).ok()?;
             for conversion in [Conversion::Classic, Conversion::Cks, Conversion::Exact] {
                 case.upper(&format!("delta_{}", conversion.word()), conversion.delta(order, value, epsilon).get());
             }
         }
         "gamma_of_eps_delta" => {
-            let (order, epsilon) = (Order::new(case.up("alpha")).ok()?, Epsilon::new(case.down("eps")).ok()?);
+            let (order, epsilon) = (Order::new(case.down("alpha")).ok()?, Epsilon::new(case.down("eps")).ok()?);
             let delta = Delta::new(case.down("delta")).ok()?;
             case.lower("gamma_exact", Conversion::Exact.budget(order, epsilon, delta));
         }
@@ -138,7 +139,7 @@ fn rdp_to_dp(case: &mut Check<'_>) -> Option<()> {
             };
             let cost = Cost::of(&Mechanism::Single(single), Neighbors::AddRemove).ok()?;
             let cost = cost.repeat(field("steps").parse().ok()?).ok()?;
-            let curve = cost.curve(&Orders::from_f64(&case.ups("orders")).ok()?);
+            let curve = cost.curve(&Orders::from_f64(&case.downs("orders")).ok()?);
             let delta = Delta::new(case.down("delta")).ok()?;
             for conversion in Conversion::ALL {
                 let (epsilon, order) = least_epsilon(&curve, conversion, delta);
@@ -303,7 +304,7 @@ fn individual_clipping(case: &mut Check<'_>) -> Option<()> {
 }
 
 fn limited_order(case: &mut Check<'_>) -> Option<()> {
-    let (rho, largest) = (Rho::new(case.up("rho_hat")).ok()?, Order::new(case.up("u")).ok()?);
+    let (rho, largest) = (Rho::new(case.up("rho_hat")).ok()?, Order::new(case.down("u")).ok()?);
     let (epsilon, branch) = limited_order_epsilon(rho, largest, Delta::new(case.down("delta")).ok()?);
     case.upper("eps", epsilon.get());
     case.equal("branch", if branch == Branch::Inside { 1.0 } else { 2.0 });

@@ -53,7 +53,7 @@ fn queries(case: &Check<'_>) -> Option<Vec<Cost>> {
 }
 
 pub(super) fn orders(case: &Check<'_>) -> Option<Orders> {
-    Orders::from_f64(&case.ups("orders")).ok()
+    Orders::from_f64(&case.downs("orders")).ok()
 }
 
 fn budget(case: &Check<'_>) -> Option<Budget> {

@@ -48,6 +48,9 @@ fn renyi(case: &mut Check<'_>) -> Option<()> {
     let eight = Order::new(8.0).ok()?;
     let order = if orders.as_slice().contains(&eight) { eight } else { *orders.as_slice().last()? };
     case.uppers("ville_fixed_order_8_or_last", &readings(VilleFixed::new(order, delta).ok()?, &runs)?);
+    if !case.has("doubling") {
+        return Some(());
+    }
     let doubling = Doubling::new(delta, orders).ok()?;
     case.uppers("doubling", &readings(doubling.clone(), &runs)?);
     let mut odometer = Odometer::new(doubling, Neighbors::AddRemove);

@@ -11,10 +11,10 @@ use crate::curve::{Orders, RenyiCurve};
 use crate::estimate;
 use crate::guarantee::{Basis, Guarantee};
 use crate::mechanism::Single;
-use crate::params::{Delta, Epsilon, Neighbors, Order};
+use crate::params::{Count, Delta, Epsilon, Neighbors, Order, SamplingProbability};
 use paygo_numeric::elementary::{exp, exp_m1, ln};
 use paygo_numeric::rounding::sub_down;
-use paygo_numeric::search::minimize;
+use paygo_numeric::search::minimize_over_grid;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,33 +64,39 @@ pub fn best_proved(rows: &[Row]) -> Option<&Row> {
 pub fn rows(cost: &Cost, question: Question) -> Vec<Row> {
     let mut rows = Vec::new();
     composition_rows(cost, question, &mut rows);
-    zcdp_rows(cost, question, &mut rows);
+    zcdp_rows(cost, question, &Conversion::ALL, &mut rows);
     gdp_row(cost, question, &mut rows);
-    renyi_rows(cost, question, &mut rows);
+    renyi_rows(cost, question, &Conversion::ALL, &mut rows);
+    sampled_row(cost, question, &mut rows);
     estimate_rows(cost, question, &mut rows);
     rows
 }
 
-/// The tightest proved price of a plan: the least ε at this δ over the exact methods, and how it was reached.
+/// The tightest proved price of a plan: the least ε at this δ over the same methods as [`rows`], of the conversions only the tightest.
 #[must_use]
 pub fn tightest(cost: &Cost, delta: Delta) -> Row {
+    let question = Question::EpsilonAt(delta);
     let mut rows = Vec::new();
-    gdp_row(cost, Question::EpsilonAt(delta), &mut rows);
-    if rows.is_empty() {
-        let priced = Priced::new(cost);
-        rows.push(priced.row(Conversion::Exact, Question::EpsilonAt(delta), None));
-        if cost.approximate_steps().is_some() {
-            composition_rows(cost, Question::EpsilonAt(delta), &mut rows);
-        }
+    gdp_row(cost, question, &mut rows);
+    if !is_gaussian(cost) {
+        composition_rows(cost, question, &mut rows);
+        zcdp_rows(cost, question, &[Conversion::Exact], &mut rows);
+        renyi_rows(cost, question, &[Conversion::Exact], &mut rows);
+        sampled_row(cost, question, &mut rows);
     }
-    let least = |a: Row, b: Row| if b.epsilon < a.epsilon { b } else { a };
-    rows.into_iter().reduce(least).unwrap_or(Row {
+    best_proved(&rows).cloned().unwrap_or(Row {
         method: "none",
         epsilon: Epsilon::INFINITE,
         delta,
         order: None,
         basis: Basis::FixedInAdvance,
     })
+}
+
+/// Whether it is Gaussian noise alone, of which GDP is the exact price.
+fn is_gaussian(cost: &Cost) -> bool {
+    let of = |single: &Single| matches!(single, Single::Gaussian(_) | Single::Gdp(_));
+    cost.singles().is_some_and(|singles| singles.iter().all(|(single, _)| of(single)))
 }
 
 /// The least ε at δ over the stored orders of a curve, by one conversion, and the order that gives it.
@@ -232,9 +238,9 @@ impl<'a> Priced<'a> {
             return None; // The best order is infinite: a pure guarantee.
         }
         let at_log = |x: f64| Order::new(1.0 + exp(x)).expect("above 1");
-        // ε is flat around its minimum: an order good to 10⁻⁵ gives ε to 10⁻¹⁰.
-        let (x, _) = minimize(ln(low), ln(high), 1e-5, |x| near(at_log(x)));
-        Some(at_log(x))
+        // ε is flat around its minimum: an order good to 10⁻⁵ gives ε to 10⁻¹⁰. Below the smallest stored order there is a long
+        // way to 1, with more than one valley.
+        Some(at_log(minimize_over_grid(ln(low), ln(high), 1.5, 1e-5, |x| near(at_log(x)))))
     }
 }
 
@@ -243,10 +249,10 @@ fn after_slack(delta: Delta, slack: Delta) -> Option<Delta> {
     Delta::new(sub_down(delta.get(), slack.get())).ok().filter(|rest| slack == Delta::ZERO || *rest > Delta::ZERO)
 }
 
-fn renyi_rows(cost: &Cost, question: Question, rows: &mut Vec<Row>) {
+fn renyi_rows(cost: &Cost, question: Question, conversions: &[Conversion], rows: &mut Vec<Row>) {
     let priced = Priced::new(cost);
     let mut hint = None;
-    for conversion in Conversion::ALL {
+    for &conversion in conversions {
         let row = priced.row(conversion, question, hint);
         hint = row.order;
         rows.push(row);
@@ -258,13 +264,17 @@ pub(crate) fn renyi_row(cost: &Cost, question: Question) -> Row {
     Priced::new(cost).row(Conversion::Exact, question, None)
 }
 
-fn zcdp_rows(cost: &Cost, question: Question, rows: &mut Vec<Row>) {
+fn zcdp_rows(cost: &Cost, question: Question, conversions: &[Conversion], rows: &mut Vec<Row>) {
     let Some(rho) = cost.rho() else { return };
     let slack = cost.slack();
     let basis = Basis::FullyAdaptive;
-    for (method, conversion) in
-        [("zcdp-classic", Conversion::Classic), ("zcdp-cks", Conversion::Cks), ("zcdp-exact", Conversion::Exact)]
-    {
+    for &conversion in conversions {
+        let method = match conversion {
+            Conversion::Classic => "zcdp-classic",
+            Conversion::Cks => "zcdp-cks",
+            Conversion::Lemma1 => continue, // Over all orders it is hardly less than CKS's.
+            Conversion::Exact => "zcdp-exact",
+        };
         rows.push(match question {
             Question::EpsilonAt(delta) => {
                 let (epsilon, order) = match after_slack(delta, slack) {
@@ -288,6 +298,26 @@ fn gdp_row(cost: &Cost, question: Question, rows: &mut Vec<Row>) {
         Question::DeltaAt(epsilon) => (epsilon, gaussian::delta(mu, epsilon)),
     };
     rows.push(Row { method: "gdp-exact", epsilon, delta, order: None, basis: Basis::FullyAdaptive });
+}
+
+/// The exact price of one step on a sample: Poisson's (T31), or a batch of fixed size, whose profile has the same form (T43).
+fn sampled_row(cost: &Cost, question: Question, rows: &mut Vec<Row>) {
+    let singles = cost.singles();
+    let (q, s) = match singles.as_deref() {
+        Some(&[(Single::PoissonSampledGaussian(sampled), Count::ONE)]) => {
+            (sampled.sampling_probability, sampled.noise_multiplier)
+        }
+        Some(&[(Single::FixedSizeSampledGaussian(sampled), Count::ONE)]) => {
+            let Ok(fraction) = SamplingProbability::new(sampled.batch_fraction.get()) else { return };
+            (fraction, sampled.noise_multiplier)
+        }
+        Some(_) | None => return,
+    };
+    let (epsilon, delta) = match question {
+        Question::EpsilonAt(delta) => (gaussian::sampled_epsilon(q, s, delta), delta),
+        Question::DeltaAt(epsilon) => (epsilon, gaussian::sampled_delta(q, s, epsilon).removed),
+    };
+    rows.push(Row { method: "sampled-exact", epsilon, delta, order: None, basis: Basis::FixedInAdvance });
 }
 
 fn composition_rows(cost: &Cost, question: Question, rows: &mut Vec<Row>) {

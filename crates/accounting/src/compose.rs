@@ -8,7 +8,7 @@ use crate::params::{Delta, Epsilon};
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::exp_m1;
 use paygo_numeric::rounding::{add_up, mul_up};
-use paygo_numeric::search::root;
+use paygo_numeric::search::{certified, root};
 use paygo_numeric::sums::ln_binomial;
 
 /// Losses kept apart by [`optimal`]; more are merged upward.
@@ -87,15 +87,8 @@ pub fn optimal_epsilon(steps: &[ApproximateStep], target: Delta) -> Option<Epsil
         return Some(Epsilon::INFINITE); // Even basic composition's ε leaves more than the target.
     }
     let found = root(0.0, most.get(), |t| target.get() - composition.delta_near(t));
-    let mut bump = 2f64.powi(-47);
-    while bump < 1.0 {
-        let candidate = Epsilon::from_upper_bound((found * (1.0 + bump)).min(most.get()));
-        if composition.delta(candidate) <= target {
-            return Some(candidate);
-        }
-        bump *= 8.0;
-    }
-    Some(most)
+    let holds = |e: f64| composition.delta(Epsilon::from_upper_bound(e)) <= target;
+    Some(Epsilon::from_upper_bound(certified(found, found, most.get(), holds)))
 }
 
 /// The law of the total loss of randomized responses, as atoms with upper bounds on their probabilities.

@@ -18,7 +18,7 @@ use crate::curve::Orders;
 use crate::params::{Delta, Epsilon, Order, OutOfDomain};
 use paygo_numeric::elementary::{exp, ln, ln_1p};
 use paygo_numeric::rounding::mul_down;
-use paygo_numeric::search::{convex_floor, minimize, root};
+use paygo_numeric::search::{certified, root};
 use paygo_numeric::{Amount, Interval};
 
 /// Orders and their weights.
@@ -189,9 +189,9 @@ struct Term {
 }
 
 impl Term {
-    /// About the exponent at `u`.
-    fn exponent(&self, u: f64) -> f64 {
-        self.offset.middle() + self.slope.middle() * (u - self.sum)
+    /// Its part of h(u), enclosed.
+    fn at(&self, u: f64) -> Interval {
+        (self.slope * (Interval::point(u) - self.sum) + self.offset).exp()
     }
 }
 
@@ -211,29 +211,36 @@ impl Mixed {
     /// The least ε for which stopping here is (ε, δ)-DP, rounded up; +∞ when no order is left.
     ///
     /// `lanes` holds one sum for each order of the prior; that at ∞ is not looked at.
+    ///
+    /// # Theorem
+    /// `f(u) = u + ln(1 − h(u))` is concave and `f′ = 1 − h′/(1 − h)`, so its maximum is where `h + h′ = Σ (1 + s)·h_s = 1`, with
+    /// `h_s` the term of slope `s`. The sum rises, and there is one such place. At *any* `v`, with the mean slope
+    /// `m = h′(v)/h(v)`, `ln h` lies above its tangent (it is convex), so `h(u) ≥ h(v)·e^{m(u−v)}`, and of a single exponential
+    /// the supremum is known: `f(u) ≤ v − ln((1+m)·h(v))/m + ln(m/(1+m))` for every `u`. At the maximum this is `f` itself, and
+    /// near it larger only by the square of the distance.
+    ///
+    /// # Soundness
+    /// The place may be off: the bound holds at every `v`, and is evaluated in intervals.
     pub(crate) fn least_epsilon(&self, lanes: &[Amount]) -> f64 {
         let terms = self.finite(lanes);
-        let Some(near) = upper_end(&terms) else { return f64::INFINITY };
-        let ceiling = certified_end(&terms, near);
-        // The maximum of f(u) = u + ln(1 − h(u)) lies about ln(1 + 1/κ) below U, where κ is the slope of ln h there.
-        let slope: f64 = terms.iter().map(|term| term.slope.middle() * exp(term.exponent(near))).sum();
-        let guess = ln_1p(1.0 / slope);
-        let objective = |x: f64| {
-            let u = near - exp(x);
-            -(u + ln_1p(-value(&terms, u)))
-        };
-        let (x, _) = minimize(ln(guess) - 3.0, ln(guess) + 3.0, 1e-7, objective);
-        let best = near - exp(x);
-        // ROUNDING: the certificate bounds the concave function from above, wherever its maximum is; without one, f ≤ u < U.
-        let low = best - 4.0 * exp(x);
-        let peak = -convex_floor(best, low, near, |u| -(Interval::point(u) + (-enclosed(&terms, u)).ln_1p()));
-        peak.min(ceiling)
+        let weighted = |t: &Term| t.offset.middle() + ln_1p(t.slope.middle());
+        let Some(best) = crossing(&terms, weighted) else { return f64::INFINITY };
+        let (mut sum, mut slopes) = (Interval::ZERO, Interval::ZERO);
+        for term in &terms {
+            let value = term.at(best);
+            (sum, slopes) = (sum + value, slopes + value * term.slope);
+        }
+        let mean = slopes / sum;
+        // ROUNDING: up, by intervals; ln(m/(1+m)) = −ln1p(1/m).
+        let bound = Interval::point(best) - ((mean + 1.0) * sum).ln() / mean - (Interval::ONE / mean).ln_1p();
+        if bound.hi().is_nan() { f64::INFINITY } else { bound.hi() }
     }
 
     /// The least `u` with `h(u) ≥ 1`, rounded up; +∞ when no order is left.
     pub(crate) fn tail(&self, lanes: &[Amount]) -> f64 {
         let terms = self.finite(lanes);
-        upper_end(&terms).map_or(f64::INFINITY, |near| certified_end(&terms, near))
+        let near = crossing(&terms, |t| t.offset.middle());
+        near.map_or(f64::INFINITY, |near| certified_end(&terms, near))
     }
 
     fn finite(&self, lanes: &[Amount]) -> Vec<Term> {
@@ -243,40 +250,24 @@ impl Mixed {
     }
 }
 
-/// About h(u).
-fn value(terms: &[Term], u: f64) -> f64 {
-    terms.iter().map(|term| exp(term.exponent(u))).sum()
-}
-
-/// h(u) enclosed.
-fn enclosed(terms: &[Term], u: f64) -> Interval {
-    let term = |t: &Term| (t.slope * (Interval::point(u) - t.sum) + t.offset).exp();
-    terms.iter().fold(Interval::ZERO, |sum, t| sum + term(t))
-}
-
-/// About the root of h = 1.
-fn upper_end(terms: &[Term]) -> Option<f64> {
-    // Each term alone reaches 1 at `S − ln(wδ)/(α−1)`; together they do so no later than the first, and not before all
-    // of them are below 1/n.
-    let alone = |t: &Term, extra: f64| t.sum - (t.offset.middle() + extra) / t.slope.middle();
+/// About the `u` at which the exponentials `e^{offset + slope·(u − sum)}` sum to 1, each with an offset of one's choice; `None`
+/// when there is none.
+fn crossing(terms: &[Term], offset: impl Fn(&Term) -> f64) -> Option<f64> {
+    // Each term alone reaches 1 at `sum − offset/slope`; together they do so no later than the first, and not before one
+    // of them has reached 1/n. In between no term is above 1.
+    let alone = |t: &Term, extra: f64| t.sum - (offset(t) + extra) / t.slope.middle();
     let hi = terms.iter().map(|t| alone(t, 0.0)).reduce(f64::min)?;
     #[expect(clippy::cast_precision_loss, reason = "a handful of orders")]
     let n = terms.len() as f64;
     let lo = terms.iter().map(|t| alone(t, ln(n))).fold(hi, f64::min);
-    Some(root(lo, hi, |u| ln(value(terms, u))))
+    let value = |u: f64| terms.iter().map(|t| exp(offset(t) + t.slope.middle() * (u - t.sum))).sum::<f64>();
+    Some(root(lo, hi, |u| ln(value(u))))
 }
 
 /// A place at or just above the root of h = 1 where h was seen to be at least 1.
 fn certified_end(terms: &[Term], near: f64) -> f64 {
-    let mut bump = 2f64.powi(-50);
-    while bump < 1.0 {
-        let candidate = near + bump * near.abs().max(1e-3);
-        if enclosed(terms, candidate).lo() >= 1.0 {
-            return candidate;
-        }
-        bump *= 4.0;
-    }
-    f64::INFINITY
+    let reached = |u: f64| terms.iter().fold(Interval::ZERO, |sum, t| sum + t.at(u)).lo() >= 1.0;
+    certified(near, near.abs().max(1e-3), f64::INFINITY, reached)
 }
 
 #[cfg(test)]

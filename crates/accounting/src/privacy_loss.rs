@@ -18,18 +18,19 @@
 use crate::account::{Question, Row, renyi_row, tightest};
 use crate::cost::Cost;
 use crate::guarantee::Basis;
-use crate::params::{Count, Delta, Epsilon, Order};
+use crate::mechanism::{Approximate, Mechanism};
+use crate::params::{Count, Delta, Epsilon, Neighbors, Order};
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, exp_up, ln, power_of_two};
 use paygo_numeric::fft::{Complex, relative_error, transform};
 use paygo_numeric::normal::tail_within;
 use paygo_numeric::rounding::{add_up, div_up, mul_up, sub_up};
-use paygo_numeric::search::root_within;
+use paygo_numeric::search::{certified, root_within};
 
 /// Unit roundoff.
 const U: f64 = f64::EPSILON / 2.0;
-/// Different mechanisms beyond which it takes too long.
-const MOST_MECHANISMS: usize = 16;
+/// Different mechanisms beyond which it takes too long: about ten seconds.
+pub const MOST_MECHANISMS: usize = 64;
 /// Multiples of the tilt tried in Chernoff's bound on what lies above the window.
 const CHERNOFF: [f64; 5] = [1.0, 2.0, 5.0, 12.0, 30.0];
 /// Cells of one step beyond which it takes too long.
@@ -42,7 +43,8 @@ const TILTS: [f64; 4] = [1.0, 0.6, 0.35, 1.5];
 /// # Theorem
 /// For each mechanism the pair of laws used dominates it, in the direction concerned, at every ε: Gaussian and Laplace
 /// noise by their worst shift, an (ε, δ)-DP step by "reveal with probability δ, else randomized response", a
-/// Poisson-sampled Gaussian by `(1−q)·N(0,s²) + q·N(1,s²)` against `N(0,s²)` and the reverse. Composition of dominating
+/// Poisson-sampled Gaussian by `(1−q)·N(0,s²) + q·N(1,s²)` against `N(0,s²)` and the reverse, one on a batch of fixed size by that
+/// pair made symmetric (T43). Composition of dominating
 /// pairs dominates the composition, also when the queries (not the parameters) are adaptive. Source: Zhu, Dong, Wang,
 /// arXiv:2106.08567, Theorems 10 and 11 (T41).
 #[must_use]
@@ -61,14 +63,15 @@ pub fn row(cost: &Cost, question: Question) -> Option<Row> {
     if !usable || near.epsilon == Epsilon::ZERO {
         return None;
     }
-    let (tilt, center, delta) = saddle_point(cost, question, &near)?;
+    let guide = &guide(&steps)?;
+    let (tilt, center, delta) = saddle_point(guide, question, &near)?;
     // Any tilt is sound, so the least answer is; the first that leaves little error and a fine grid will do: what the
     // grid adds to the variance, at most h²/4 a step, is little beside the variance itself, about twice the KL divergence.
     let total: f64 = steps.iter().map(|(_, count)| count.to_f64()).sum();
-    let variance = 2.0 * cost.renyi(Order::new(1.01).ok()?);
+    let variance = 2.0 * guide.renyi(Order::new(1.01).ok()?);
     let mut best: Option<Row> = None;
     for share in TILTS {
-        let plan = Plan { cost, steps: &steps, tilt: share * tilt, epsilon: center, delta, most: near.epsilon.get() };
+        let plan = Plan { guide, steps: &steps, tilt: share * tilt, epsilon: center, delta, most: near.epsilon.get() };
         let Some((row, error, h)) = plan.row(question) else { continue };
         let good = error <= 1e-3 * row.delta.get() && total * h * h / 4.0 <= 1e-3 * variance;
         if best.as_ref().is_none_or(|best| (row.epsilon, row.delta) < (best.epsilon, best.delta)) {
@@ -79,6 +82,27 @@ pub fn row(cost: &Cost, question: Question) -> Option<Row> {
         }
     }
     best
+}
+
+/// How many different mechanisms the cost has, if that is the only reason why it has no [`row`].
+#[must_use]
+pub fn too_many(cost: &Cost) -> Option<usize> {
+    let singles = cost.singles()?;
+    let priced = singles.iter().all(|(single, _)| single.family().pair().is_some());
+    (priced && cost.mu().is_none() && singles.len() > MOST_MECHANISMS).then_some(singles.len())
+}
+
+/// A cost much like these pairs whose Rényi curve is smooth and quick: what is sought with it is sound wherever it is found.
+fn guide(steps: &[(Pair, Count)]) -> Option<Cost> {
+    let like = |pair: Pair| -> Option<Mechanism> {
+        match pair {
+            Pair::Sampled { q, s } | Pair::Replaced { q, s } => Mechanism::poisson_sampled_gaussian(q, s).ok(),
+            Pair::Laplace { scale } => Mechanism::laplace(scale).ok(),
+            Pair::Response { epsilon, delta } => Approximate::new(epsilon, delta).ok().map(Mechanism::from),
+        }
+    };
+    let parts = steps.iter().map(|&(pair, count)| Some(Mechanism::Repeat { count, of: Box::new(like(pair)?) }));
+    Cost::of(&Mechanism::AllOf(parts.collect::<Option<_>>()?), Neighbors::AddRemove).ok()
 }
 
 /// About the λ at which the tilted total is centered on the answer, that ε, and δ there. For searches only.
@@ -144,6 +168,14 @@ pub enum Pair {
         /// The standard deviation.
         s: f64,
     },
+    /// What bounds a batch of fixed size in both directions (T43): the losses of the sampled pair above zero, each with its mirror
+    /// image below, and what is left of either law alike in both.
+    Replaced {
+        /// The batch fraction.
+        q: f64,
+        /// The standard deviation.
+        s: f64,
+    },
     /// Two Laplace laws of this scale, one apart.
     Laplace {
         /// The scale.
@@ -194,6 +226,17 @@ impl Pair {
                         let (p_below, q_below, p_above, q_above) = laws(place(-l));
                         Tails { p_above, q_above, p_below, q_below }
                     }
+                }
+            }
+            Self::Replaced { q, s } => {
+                let far = Self::Sampled { q, s }.tails(Direction::Removed, loss.abs());
+                let rest = |x: Interval| Interval::ONE - x;
+                let (p, q) = (far.p_above, far.q_above);
+                if loss >= 0.0 {
+                    Tails { p_above: p, q_above: q, p_below: rest(p), q_below: rest(q) }
+                } else {
+                    // The mirror image: a loss of at most −l has the probability that the base gives to one of at least l.
+                    Tails { p_above: rest(q), q_above: rest(p), p_below: q, q_below: p }
                 }
             }
             Self::Laplace { scale } => {
@@ -249,7 +292,8 @@ struct GridLaw {
 
 /// What is to be composed, and where to look.
 struct Plan<'a> {
-    cost: &'a Cost,
+    /// For choosing the window.
+    guide: &'a Cost,
     steps: &'a [(Pair, Count)],
     tilt: f64,
     /// About the answer.
@@ -297,15 +341,9 @@ impl Plan<'_> {
                 let log_target = ln(delta.get());
                 let found = root_within(0.0, self.most * 1.01, 1e-9, |e| log_target - ln(delta_at(e)));
                 // Bound: move up until the certified δ agrees.
-                let mut bump = 1e-9;
-                while bump < 1.0 {
-                    let epsilon = Epsilon::from_upper_bound(found * (1.0 + bump) + 1e-12);
-                    if delta_at(epsilon.get()) <= delta.get() {
-                        return Some(row(epsilon, delta));
-                    }
-                    bump *= 8.0;
-                }
-                None
+                let holds = |e: f64| delta_at(e) <= delta.get();
+                let epsilon = certified(found, found + 1e-3 * self.epsilon, f64::INFINITY, holds);
+                (epsilon < f64::INFINITY).then(|| row(Epsilon::from_upper_bound(epsilon), delta))
             }
         }
     }
@@ -319,7 +357,7 @@ impl Plan<'_> {
         };
         // Width of the window: 14 standard deviations of the tilted total on either side, from the curvature of
         // λ ↦ λ·D_{λ+1}.
-        let cumulant = |x: f64| x * self.cost.renyi(Order::new(1.0 + x).expect("above 1"));
+        let cumulant = |x: f64| x * self.guide.renyi(Order::new(1.0 + x).expect("above 1"));
         let t = self.tilt;
         let d = 0.05 * t;
         let curvature = ((cumulant(t + d) - 2.0 * cumulant(t) + cumulant(t - d)) / (d * d)).max(1e-12);
@@ -329,8 +367,8 @@ impl Plan<'_> {
         // A step with few bits makes every grid point an exact double.
         let h = {
             // Wide enough, too, for what lies above to weigh little beside δ.
-            let little = Delta::from_upper_bound(1e-4 * self.delta + 1.001 * self.cost.slack().get());
-            let top = renyi_row(self.cost, Question::EpsilonAt(little)).epsilon.get();
+            let little = Delta::from_upper_bound(1e-4 * self.delta + 1.001 * self.guide.slack().get());
+            let top = renyi_row(self.guide, Question::EpsilonAt(little)).epsilon.get();
             let raw = 2.0 * (14.0 * spread).max(1.1 * (top - self.epsilon)) / cells;
             let unit = power_of_two(raw.log2() - 6.0);
             (raw / unit).ceil() * unit
@@ -377,7 +415,7 @@ impl Plan<'_> {
         let mut data = spectrum?;
         transform(&mut data, true);
         // The way back, of something of norm at most 1, and the products between mechanisms.
-        #[expect(clippy::cast_precision_loss, reason = "at most 16 mechanisms")]
+        #[expect(clippy::cast_precision_loss, reason = "at most 64 mechanisms")]
         let products = self.steps.len() as f64;
         error = add_up(error, 1.01 * (e1 + 4.0 * products * U));
         if error.is_nan() || error > 1e-3 || data.iter().any(|value| !value.re.is_finite()) {

@@ -8,7 +8,7 @@ use paygo_accounting::filter::{
     AnyRule, Approximate, Budget, BudgetError, Decision, Filter, FixedOrder, Gdp, Mixture, Pure, Reason, Rule, Union,
     Zcdp,
 };
-use paygo_accounting::mechanism::{self, Mechanism, Renyi, Single};
+use paygo_accounting::mechanism::{self, Mechanism, RandomizedResponse, Renyi, Single};
 use paygo_accounting::params::{Count, Delta, Epsilon, Mu, Neighbors, Order, Rho};
 use paygo_accounting::prior::Prior;
 use paygo_accounting::stored::StoredFilter;
@@ -137,6 +137,28 @@ fn pure_admits_what_either_rule_admits() {
     #[expect(clippy::cast_precision_loss, reason = "a small count")]
     let n = many as f64;
     assert!(n * each <= rho && (n + 1.0) * each > rho, "{many}");
+}
+
+/// The search for the worst loss once looked too near the end of its range: seven were refused, with "6 would fit", and eight
+/// admitted.
+#[test]
+fn the_mixture_finds_its_worst_loss_however_far_it_lies() {
+    let filter = filter(Mixture::new(budget("0.011196211788678242", "0.0038145762769247167")));
+    let one = single(Single::RandomizedResponse(RandomizedResponse {
+        epsilon: Epsilon::from_decimal("0.00262594285924254").expect("an epsilon"),
+    }));
+    let charge = filter.price(&one).expect("a price");
+    let allowed: Vec<bool> = (1..=12).map(|n| filter.rule().allows(filter.sums().plus(&charge, n).lanes())).collect();
+    let room = filter.room_for(&charge, 12) as usize;
+    assert!(room >= 8, "{allowed:?}");
+    assert_eq!(allowed, (1..=12).map(|n| n <= room).collect::<Vec<_>>());
+    let filter = self::filter(Mixture::new(budget("0.183", "0.0182")));
+    let one = single(Single::RandomizedResponse(RandomizedResponse {
+        epsilon: Epsilon::from_decimal("0.035").expect("an epsilon"),
+    }));
+    let charge = filter.price(&one).expect("a price");
+    let meter = |n: u64| filter.meters_of(&filter.sums().plus(&charge, n))[0].spent;
+    assert!((1..30).all(|n| meter(n) <= meter(n + 1)), "{:?}", (1..30).map(meter).collect::<Vec<_>>());
 }
 
 #[test]
@@ -383,6 +405,40 @@ proptest! {
     }
 
     /// A what-if on a clone leaves the filter alone, and says what the filter then does.
+    /// What `Rule` promises: where larger sums are allowed, so are smaller ones.
+    #[test]
+    fn smaller_sums_are_allowed_wherever_larger_ones_are(
+        log_epsilon in -7.0f64..2.0, log_delta in -25.0f64..-1.5, share in 0.01f64..1.0, spread in 0.0f64..1.0, cut in 0.0f64..1.0,
+    ) {
+        let budget = Budget::new(Epsilon::new(log_epsilon.exp()).expect("epsilon"), Delta::new(log_delta.exp()).expect("delta"));
+        let Ok(rule) = Mixture::new(budget.expect("a budget")) else { return Ok(()) };
+        // Randomized responses one by one: allowed up to some count, and never after; the reading never falls before that.
+        let step = Epsilon::new(log_epsilon.exp() * share).expect("epsilon");
+        let filter = Filter::new(rule, Neighbors::AddRemove);
+        let charge = filter.price(&single(Single::RandomizedResponse(RandomizedResponse { epsilon: step }))).expect("a price");
+        let readings: Vec<(bool, f64)> = (1..60)
+            .map(|n| {
+                let sums = filter.sums().plus(&charge, n);
+                (filter.rule().allows(sums.lanes()), filter.rule().least_epsilon(sums.lanes()).get())
+            })
+            .collect();
+        for pair in readings.windows(2) {
+            prop_assert!(pair[0].0 || !pair[1].0, "refused, then admitted: {readings:?}");
+            prop_assert!(pair[1].1 >= pair[0].1 * (1.0 - 1e-12), "the reading fell: {readings:?}");
+        }
+        // Any sums, and smaller ones in some of the lanes.
+        let n = readings.iter().take_while(|(allowed, _)| *allowed).count() as u64 + 1;
+        let large = filter.sums().plus(&charge, n);
+        let less = |(i, lane): (usize, &Amount)| {
+            let keep = if (i as f64 * 0.618 + cut).fract() < spread { 1.0 } else { cut };
+            Amount::from_f64_down(lane.to_f64_down() * keep).expect("an amount")
+        };
+        let small: Vec<Amount> = large.lanes().iter().enumerate().map(less).collect();
+        prop_assert!(filter.rule().allows(&small) || !filter.rule().allows(large.lanes()));
+        let (below, above) = (filter.rule().least_epsilon(&small).get(), filter.rule().least_epsilon(large.lanes()).get());
+        prop_assert!(below <= above * (1.0 + 1e-12), "{below} {above}");
+    }
+
     #[test]
     fn what_if(noise in 2.0f64..40.0, times in 1u64..50) {
         let mut f = filter(Mixture::new(budget("2", "1e-6")));

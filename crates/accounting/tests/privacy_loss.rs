@@ -2,12 +2,12 @@
 
 #![expect(clippy::disallowed_methods, reason = "an independent reference")]
 
-use paygo_accounting::account::Question;
+use paygo_accounting::account::{Question, rows};
 use paygo_accounting::compose;
 use paygo_accounting::convert::gaussian;
 use paygo_accounting::cost::Cost;
-use paygo_accounting::mechanism::{Approximate, Mechanism, RandomizedResponse, Single, Zcdp};
-use paygo_accounting::params::{Delta, Epsilon, Neighbors, NoiseMultiplier, SamplingProbability};
+use paygo_accounting::mechanism::{Approximate, FixedSizeSampledGaussian, Mechanism, RandomizedResponse, Single, Zcdp};
+use paygo_accounting::params::{BatchFraction, Delta, Epsilon, Neighbors, NoiseMultiplier, SamplingProbability};
 use paygo_accounting::privacy_loss::row;
 use proptest::prelude::*;
 
@@ -17,6 +17,13 @@ fn cost(mechanism: Mechanism, count: u64) -> Cost {
 
 fn sampled(q: f64, s: f64, count: u64) -> Cost {
     cost(Mechanism::poisson_sampled_gaussian(q, s).expect("mechanism"), count)
+}
+
+fn fixed_size(fraction: f64, s: f64, count: u64) -> Cost {
+    let batch_fraction = BatchFraction::new(fraction).expect("fraction");
+    let noise_multiplier = NoiseMultiplier::new(s).expect("noise");
+    let one = Single::FixedSizeSampledGaussian(FixedSizeSampledGaussian { batch_fraction, noise_multiplier });
+    Cost::of(&Mechanism::Single(one), Neighbors::ReplaceOne).and_then(|cost| cost.repeat(count)).expect("cost")
 }
 
 fn delta_at(cost: &Cost, e: f64) -> Option<f64> {
@@ -41,6 +48,18 @@ proptest! {
     }
 
     #[test]
+    fn one_step_on_a_batch_of_fixed_size_is_never_below_its_exact_profile(
+        q in 0.001f64..0.999, s in 1.0f64..6.0, e in 0.05f64..2.0,
+    ) {
+        let exact = gaussian::sampled_delta(
+            SamplingProbability::new(q).expect("q"), NoiseMultiplier::new(s).expect("noise"), Epsilon::new(e).expect("epsilon"),
+        );
+        if let Some(ours) = delta_at(&fixed_size(q, s, 1), e) {
+            prop_assert!(ours >= exact.removed.get() * (1.0 - 1e-9), "{ours} {exact:?}");
+        }
+    }
+
+    #[test]
     fn gaussians_are_never_below_their_exact_profile_and_close(s in 1.0f64..40.0, count in 1u64..3000, d in 3i32..9) {
         let total = cost(Mechanism::gaussian(s).expect("mechanism"), count);
         let delta = 10f64.powi(-d);
@@ -48,6 +67,26 @@ proptest! {
         prop_assume!(exact > 0.01);
         let ours = epsilon_at(&total, delta);
         prop_assert!(ours >= exact * (1.0 - 1e-12) && ours <= exact * 1.002, "{ours} {exact}");
+    }
+}
+
+#[test]
+fn many_steps_on_batches_of_fixed_size_are_between_poissons_and_the_renyi_price() {
+    for (q, s, e) in [(0.01, 1.0, 0.5), (0.1, 2.0, 1.5), (0.4, 5.0, 3.0)] {
+        let many = fixed_size(q, s, 50);
+        let (ours, poisson) = (delta_at(&many, e).expect("a row"), delta_at(&sampled(q, s, 50), e).expect("a row"));
+        let renyi = rows(&many, Question::DeltaAt(Epsilon::new(e).expect("epsilon")));
+        let renyi = renyi.iter().map(|row| row.delta.get()).fold(1.0, f64::min);
+        assert!(poisson * 0.99 <= ours && ours <= renyi, "{q} {s} {e}: {poisson} {ours} {renyi}");
+    }
+}
+
+/// A probability read up on the command line and to the nearest double in a plan gives one number, to the digits shown.
+#[test]
+fn neighboring_inputs_have_neighboring_prices() {
+    for (q, s, n, d) in [(0.004_266_7, 1.1, 1000, 1e-5), (0.01, 0.9, 300, 1e-6)] {
+        let (one, other) = (epsilon_at(&sampled(q, s, n), d), epsilon_at(&sampled(f64::next_up(q), s, n), d));
+        assert!((one / other - 1.0).abs() < 1e-11, "{one} {other}");
     }
 }
 

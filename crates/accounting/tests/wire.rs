@@ -168,6 +168,33 @@ fn plans_have_defaults_and_say_what_is_missing() {
 }
 
 #[test]
+fn an_order_is_read_down_wherever_it_is_written() {
+    use paygo_accounting::filter::{AnyRule, Filter, Rule};
+    use paygo_accounting::wire::FilterWords;
+    // The double called 1.1 lies above 1.1: what is known at 1.1 is not known there.
+    let below = 1.1f64.next_down();
+    let curve: Mechanism =
+        serde_json::from_str(r#"{"renyi": {"orders": ["1.1"], "values": ["0.001"]}}"#).expect("words");
+    let cost = Cost::of(&Checked::try_from(&curve).expect("a mechanism"), Neighbors::AddRemove).expect("a cost");
+    for words in [
+        r#"{"kind": "fixed-order", "epsilon": 90, "delta": 1e-3, "order": "1.1"}"#,
+        r#"{"kind": "fixed-order", "epsilon": 90, "delta": 1e-3, "order": 1.1}"#,
+        r#"{"kind": "union", "epsilon": 90, "delta": 1e-3, "orders": ["1.1"]}"#,
+        r#"{"kind": "mixture", "epsilon": 90, "delta": 1e-3, "orders": [1.1]}"#,
+    ] {
+        let rule = serde_json::from_str::<FilterWords>(words).expect("words").rule().expect("a rule");
+        match &rule {
+            AnyRule::FixedOrder(rule) => assert_eq!(rule.order().get(), below),
+            AnyRule::Union(rule) => assert_eq!(rule.prior().orders().as_slice()[0].get(), below),
+            AnyRule::Mixture(rule) => assert_eq!(rule.prior().orders().as_slice()[0].get(), below),
+            other => panic!("{}", other.word()),
+        }
+        // Once the filter asked at the double above, where the curve says nothing.
+        assert!(Filter::new(rule, Neighbors::AddRemove).price(&cost).is_ok(), "{words}");
+    }
+}
+
+#[test]
 fn filters_in_words() {
     use paygo_accounting::filter::{AnyRule, Budget, Mixture, Rule, Zcdp};
     use paygo_accounting::wire::FilterWords;

@@ -3,7 +3,7 @@
 use paygo_accounting::cost::Cost;
 use paygo_accounting::curve::Orders;
 use paygo_accounting::filter::{Approximate, Budget, Decision, Filter, Pure, Rule};
-use paygo_accounting::mechanism::{Mechanism, Single, bounded_range_rho};
+use paygo_accounting::mechanism::{self, Exponential, Family as _, Mechanism};
 use paygo_accounting::odometer::Doubling;
 use paygo_accounting::params::{Delta, Epsilon, Neighbors};
 use paygo_audit::Verdict;
@@ -90,9 +90,9 @@ fn e7_noise_for_each_person_tells_how_many_there_are() {
     assert!(told > 1.9 * claimed, "{told} {claimed}");
 }
 
-fn admitted(rule: impl Rule, single: Single) -> usize {
+fn admitted(rule: impl Rule, mechanism: Mechanism) -> usize {
     let mut filter = Filter::new(rule, Neighbors::AddRemove);
-    let charge = filter.price(&Cost::of(&Mechanism::Single(single), Neighbors::AddRemove).expect("a cost"));
+    let charge = filter.price(&Cost::of(&mechanism, Neighbors::AddRemove).expect("a cost"));
     let charge = charge.expect("a price");
     (0..100).take_while(|_| matches!(filter.admit(&charge), Decision::Admitted(_))).count()
 }
@@ -102,11 +102,17 @@ fn admitted(rule: impl Rule, single: Single) -> usize {
 fn e9_equality_admits() {
     let eighth = Epsilon::new(0.125).expect("ε");
     let pure = Pure::new(Budget::from_decimal("1", "0").expect("a budget")).expect("a rule");
-    assert_eq!(admitted(pure, Single::Pure(eighth)), 8);
+    assert_eq!(admitted(pure, mechanism::Pure { epsilon: eighth }.into()), 8);
     let slack = Amount::from_decimal_down("0.0009765625").expect("2^-10");
     let budget = Budget::from_decimal("9", "0.01").and_then(|budget| budget.with_slack(slack)).expect("a budget");
     let own = Delta::new(2f64.powi(-12)).expect("δ");
-    assert_eq!(admitted(Approximate::new(budget).expect("a rule"), Single::Approximate(eighth, own)), 4);
+    assert_eq!(
+        admitted(
+            Approximate::new(budget).expect("a rule"),
+            mechanism::Approximate { epsilon: eighth, delta: own }.into()
+        ),
+        4
+    );
 }
 
 /// Sensitivity 2, noise 1: the divergence has the square of the norm, which is twice what is printed.
@@ -157,7 +163,7 @@ fn e17_the_exponential_mechanism_costs_a_quarter() {
     let tops = || (1..400).map(|k| f64::from(k) / 400.0);
     let largest = [1.01, 1.1, 1.5, 2.0, 4.0, 8.0].into_iter().flat_map(|order| tops().map(move |top| at(order, top)));
     let largest = largest.fold(0.0, f64::max);
-    let rho = bounded_range_rho(Epsilon::new(epsilon).expect("ε")).get();
+    let rho = Exponential::new(epsilon).expect("ε").rho().expect("a rho").get();
     assert!(largest <= rho && largest > 0.98 * rho && rho <= 0.25 * 0.5 * epsilon * epsilon, "{largest} {rho}");
 }
 

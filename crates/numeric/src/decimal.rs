@@ -98,22 +98,51 @@ fn shown(x: f64, digits: usize, up: bool) -> String {
         return x.to_string();
     }
     let places = digits - 1;
-    let rounded: f64 = format!("{x:.places$e}").parse().unwrap_or(x);
-    // ROUNDING: to the promised side. Half a unit of the last digit turns "nearest" into "next".
-    let wrong_side = if up { rounded < x } else { rounded > x };
-    let value = if wrong_side {
-        let half = 0.5 * 10f64.powi(exponent(x)) / 10f64.powi(i32::try_from(places).unwrap_or(0)) * (1.0 + 1e-9);
-        let moved = if up { x + half } else { x - half };
-        format!("{moved:.places$e}").parse().unwrap_or(x)
+    let text = format!("{:.places$e}", x.abs());
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let mut exponent: i32 = exponent.parse().unwrap_or(0);
+    let mut digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).collect();
+    // ROUNDING: to the promised side. Text that reads as the double stands for it; but subnormal doubles are so few that digits
+    // far from one still read as it, and there the text itself is compared.
+    let reads_as = text.parse::<f64>().unwrap_or(0.0);
+    let side = if x.is_normal() {
+        reads_as.total_cmp(&x.abs())
     } else {
-        rounded
+        compare(x.abs(), &text).map_or(Ordering::Equal, Ordering::reverse)
     };
-    if (1e-4..1e7).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
-}
-
-fn exponent(x: f64) -> i32 {
-    let text = format!("{x:e}");
-    text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)
+    let away = (x > 0.0) == up;
+    match (side, away) {
+        (Ordering::Less, true) => {
+            // One more in the last place: nines turn to zeros, and all nines into a one.
+            let last = digits.iter().rposition(|&d| d != b'9');
+            digits.iter_mut().skip(last.map_or(0, |last| last + 1)).for_each(|d| *d = b'0');
+            match last {
+                Some(last) => digits[last] += 1,
+                None => (digits[0], exponent) = (b'1', exponent + 1),
+            }
+        }
+        (Ordering::Greater, false) => {
+            // One less: zeros turn to nines, and 1.00000 into 9.99999 of the decade below.
+            if let Some(last) = digits.iter().rposition(|&d| d != b'0') {
+                digits[last] -= 1;
+                digits.iter_mut().skip(last + 1).for_each(|d| *d = b'9');
+                if digits[0] == b'0' {
+                    (digits[0], exponent) = (b'9', exponent - 1);
+                }
+            }
+        }
+        (Ordering::Less | Ordering::Equal | Ordering::Greater, _) => {}
+    }
+    let length = digits.iter().rposition(|&d| d != b'0').map_or(1, |last| last + 1);
+    let digits: String = digits[..length].iter().map(|&d| char::from(d)).collect();
+    let sign = if x < 0.0 { "-" } else { "" };
+    let (first, rest) = digits.split_at(1);
+    let point = if rest.is_empty() { "" } else { "." };
+    let scientific = format!("{sign}{first}{point}{rest}e{exponent}");
+    match scientific.parse::<f64>() {
+        Ok(value) if (1e-4..1e7).contains(&value.abs()) => value.to_string(),
+        Ok(_) | Err(_) => scientific,
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +181,33 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Subnormal doubles too: between them the text itself must be on the promised side.
+        #[test]
+        fn shown_numbers_are_on_the_promised_side_down_to_the_last_double(bits in 1u64..1 << 54) {
+            let x = f64::from_bits(bits);
+            for (up, down) in [(shown_up(x), shown_down(x)), (shown_fine(x), shown_down(x))] {
+                if x.is_normal() {
+                    prop_assert!(down.parse::<f64>().expect("down") <= x && x <= up.parse::<f64>().expect("up"));
+                } else {
+                    prop_assert!(compare(x, &up) != Some(Ordering::Greater), "{x:e} {up}");
+                    prop_assert!(compare(x, &down) != Some(Ordering::Less), "{x:e} {down}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn subnormal_numbers_are_shown_to_six_digits() {
+        // `paygo convert --gdp 4.9e-02 --epsilon 1.84`: 2.2159926891e-311.
+        let x = 2.215_992_689_1e-311;
+        assert_eq!((shown_up(x), shown_down(x)), ("2.216e-311".into(), "2.21599e-311".into()));
+        assert_eq!(
+            (shown_up(f64::from_bits(1)), shown_down(f64::from_bits(1))),
+            ("4.94066e-324".into(), "4.94065e-324".into())
+        );
+    }
+
     #[test]
     fn shown_numbers_err_on_the_promised_side() {
         let mut x = 1.234_567_8e-20;
@@ -163,6 +219,9 @@ mod tests {
             assert!(down <= x && x <= up && up <= x * (1.0 + 1.1e-5) && down >= x * (1.0 - 1.1e-5), "{x:e}");
         }
         assert_eq!((shown_up(0.25), shown_down(0.25)), ("0.25".into(), "0.25".into()));
+        assert_eq!((shown_up(9.999_999), shown_down(1.000_000_1e-9)), ("10".into(), "1e-9".into()));
+        assert_eq!((shown_down(9.999_999_9e-9), shown_up(9.999_999_9e8)), ("9.99999e-9".into(), "1e9".into()));
+        assert_eq!((shown_up(-1.234_567_8), shown_down(-1.234_567_8)), ("-1.23456".into(), "-1.23457".into()));
         assert_eq!((shown_up(1.000_000_1), shown_down(0.999_999_9)), ("1.00001".into(), "0.999999".into()));
         assert_eq!((shown_up(f64::INFINITY), shown_up(0.0)), ("inf".into(), "0".into()));
     }

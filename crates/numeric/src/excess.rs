@@ -98,6 +98,25 @@ const LOGARITHM: [f64; 26] = {
     table
 };
 
+/// `E(x)` enclosed: it falls below zero and rises above it.
+#[must_use]
+pub fn exp_excess_within(x: Interval) -> Interval {
+    valley(x, exp_excess)
+}
+
+/// `M(w)` enclosed, for `w > −1`: it falls below zero and rises above it.
+#[must_use]
+pub fn log_excess_within(w: Interval) -> Interval {
+    valley(w, log_excess)
+}
+
+/// The range of a kernel that falls to 0 at 0 and rises after it, padded by the stated error.
+fn valley(x: Interval, kernel: impl Fn(f64) -> f64) -> Interval {
+    let (left, right) = (kernel(x.lo()), kernel(x.hi()));
+    let least = if x.lo() <= 0.0 && x.hi() >= 0.0 { 0.0 } else { left.min(right) };
+    Interval::new(Interval::around(least, ERROR).lo(), Interval::around(left.max(right), ERROR).hi())
+}
+
 /// `(1+w)^a − 1 − a·w` enclosed, for `a > 1` and an exact `w` known as an enclosure, all of it on one side of zero.
 ///
 /// The function falls on `[−1, 0]` and rises on `[0, ∞)`, so its range over `w` is spanned by the two ends.
@@ -107,10 +126,7 @@ pub fn power_excess(a: f64, w: Interval) -> Interval {
     let at = |w: f64| {
         let one_plus = (Interval::ONE + w).max(0.0);
         let x = b * Interval::point(w).ln_1p();
-        // E falls below zero and rises above it: enclose it by the ends of x, padded by the stated error.
-        let (e0, e1) = (exp_excess(x.lo()), exp_excess(x.hi()));
-        let least = if x.lo() <= 0.0 && x.hi() >= 0.0 { 0.0 } else { e0.min(e1) };
-        let e = Interval::new(Interval::around(least, ERROR).lo(), Interval::around(e0.max(e1), ERROR).hi());
+        let e = exp_excess_within(x);
         // At w = −1 the first term is 0·∞ with limit 0.
         let first = if w <= -1.0 { Interval::ZERO } else { one_plus * e };
         first + b * Interval::around(entropy_excess(w), ERROR)

@@ -67,6 +67,21 @@ pub fn minimize(mut lo: f64, mut hi: f64, tolerance: f64, mut f: impl FnMut(f64)
     (x, fx)
 }
 
+/// [`minimize`] for a function that may have several valleys, each wider than `step`: first the best of a grid, then the minimum
+/// between its neighbors.
+pub fn minimize_over_grid(lo: f64, hi: f64, step: f64, tolerance: f64, f: impl Fn(f64) -> f64) -> f64 {
+    let mut best = (lo, f64::INFINITY);
+    let mut x = lo;
+    while x < hi + step {
+        let value = f(x.min(hi));
+        if value < best.1 {
+            best = (x.min(hi), value);
+        }
+        x += step;
+    }
+    minimize((best.0 - step).max(lo), (best.0 + step).min(hi), tolerance, f).0
+}
+
 /// A proved lower bound on a convex function, given a guess `x` of its minimiser inside `(lo, hi)`.
 ///
 /// # Theorem
@@ -94,6 +109,34 @@ pub fn convex_floor(x: f64, lo: f64, hi: f64, f: impl Fn(f64) -> Interval) -> f6
         share *= 8.0;
     }
     f64::NEG_INFINITY
+}
+
+/// The end of a search whose result must be proved: the number nearest to a guess that was *seen* to satisfy `holds`.
+///
+/// From the guess it goes towards `limit` by `2⁻⁴⁷·step`, eight times that, and so on, and from the first number that holds back
+/// towards the last that did not, to within `2⁻⁴⁴·step`: a poor guess costs time, not tightness. `step` is signed. `limit` is
+/// known to hold without being asked (±∞ promises nothing), and is returned when nothing before it holds.
+pub fn certified(guess: f64, step: f64, limit: f64, mut holds: impl FnMut(f64) -> bool) -> f64 {
+    let beyond = |x: f64| x.is_nan() || if step > 0.0 { x >= limit } else { x <= limit };
+    let mut failed = guess;
+    let mut share = 2f64.powi(-47);
+    while share < 16.0 {
+        let candidate = guess + share * step;
+        if beyond(candidate) || holds(candidate) {
+            let mut good = if beyond(candidate) { limit } else { candidate };
+            while good.is_finite() && (good - failed).abs() > 2f64.powi(-44) * step.abs() {
+                let middle = failed + 0.5 * (good - failed);
+                if middle == failed || middle == good {
+                    break;
+                }
+                if holds(middle) { good = middle } else { failed = middle }
+            }
+            return good;
+        }
+        failed = candidate;
+        share *= 8.0;
+    }
+    limit
 }
 
 /// The last index in `lo..=hi` at which `holds` is true, for a predicate that is true up to some index and false after;
@@ -230,6 +273,24 @@ mod tests {
             prop_assert!((found - c).abs() < 1e-5);
             let floor = convex_floor(found + miss, c - 5.0, c + 4.0, f);
             prop_assert!(floor <= a && floor >= a * (1.0 - 1e-10), "{floor} {a}");
+        }
+
+        #[test]
+        fn what_is_certified_holds_and_is_near_the_edge(edge in 0.1f64..10.0, off in -0.2f64..0.2, fine in -40i32..0) {
+            let guess = edge * (1.0 + off * 2f64.powi(fine));
+            let above = certified(guess, guess, f64::INFINITY, |x| x >= edge);
+            let below = certified(guess, -guess, 0.0, |x| x <= edge);
+            prop_assert!(edge <= above && above <= edge.max(guess) * (1.0 + 1e-12), "{above}");
+            prop_assert!(edge >= below && below >= edge.min(guess) * (1.0 - 1e-12), "{below}");
+            prop_assert_eq!(certified(guess, guess, f64::INFINITY, |_| false), f64::INFINITY);
+            let near = certified(guess, guess, edge, |_| false);
+            prop_assert!(near == edge);
+        }
+
+        #[test]
+        fn the_deeper_of_two_valleys_is_found(c in -4.0f64..4.0, d in 2.0f64..5.0) {
+            let f = |x: f64| (x - c).powi(2).min((x - c - d).powi(2) - 0.01);
+            prop_assert!((minimize_over_grid(-10.0, 12.0, 0.5, 1e-9, f) - c - d).abs() < 1e-6);
         }
 
         #[test]

@@ -14,7 +14,8 @@ use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, ln, power_of_two};
 use paygo_numeric::normal::{density_within, mills, mills_within, tail_within};
 use paygo_numeric::rounding::mul_up;
-use paygo_numeric::search::root;
+use paygo_numeric::search::{certified, root};
+use paygo_numeric::sums::log_add_exp;
 
 /// Below this μ the series is used.
 const SMALL: f64 = 0.01;
@@ -44,16 +45,8 @@ pub fn epsilon(mu: Mu, target: Delta) -> Epsilon {
     let (m, d) = (mu.get(), target.get());
     let most = m * ((-2.0 * ln(d)).sqrt() + 0.5 * m) * 1.01;
     let found = root(0.0, most, |e| ln(d) - ln_profile(m, e));
-    let mut bump = 2f64.powi(-47);
-    while bump < 1.0 {
-        let candidate = Epsilon::from_upper_bound(found + bump * (found + 1e-6 * m) + f64::MIN_POSITIVE);
-        if delta(mu, candidate) <= target {
-            return candidate;
-        }
-        bump *= 8.0;
-    }
-    let most = Epsilon::from_upper_bound(most);
-    if delta(mu, most) <= target { most } else { Epsilon::INFINITE }
+    let holds = |e: f64| delta(mu, Epsilon::from_upper_bound(e)) <= target;
+    Epsilon::from_upper_bound(certified(found, found + 1e-6 * m, f64::INFINITY, holds))
 }
 
 /// The largest μ for which μ-GDP gives (ε, δ)-DP, rounded down: the budget of a GDP filter. Zero for δ = 0.
@@ -68,15 +61,8 @@ pub fn budget(epsilon: Epsilon, target: Delta) -> Mu {
     }
     let (e, d) = (epsilon.get(), target.get());
     let found = exp(root(-700.0, 350.0, |x| ln_profile(exp(x), e) - ln(d)));
-    let mut bump = 2f64.powi(-47);
-    while bump < 1.0 {
-        let candidate = Mu::from_upper_bound(found * (1.0 - bump));
-        if delta(candidate, epsilon) <= target {
-            return candidate;
-        }
-        bump *= 8.0;
-    }
-    none
+    let holds = |m: f64| delta(Mu::from_upper_bound(m), epsilon) <= target;
+    Mu::from_upper_bound(certified(found, -found, 0.0, holds))
 }
 
 /// δ(ε) of one Poisson-sampled Gaussian step, in the two directions: a record removed, a record added. Rounded up.
@@ -96,6 +82,21 @@ pub fn sampled_delta(q: SamplingProbability, s: NoiseMultiplier, epsilon: Epsilo
         removed: Delta::from_upper_bound(removed_profile(probability, mu, e)),
         added: Delta::from_upper_bound(added_profile(probability, mu, e)),
     }
+}
+
+/// The least ε for which one Poisson-sampled Gaussian step is (ε, δ)-DP, rounded up: the inverse of [`sampled_delta`], whose first
+/// direction is the larger. `q·c(ε₀) = δ` at `ε = ln1p(q·expm1(ε₀))`.
+#[must_use]
+pub fn sampled_epsilon(q: SamplingProbability, s: NoiseMultiplier, target: Delta) -> Epsilon {
+    if q.get() == 0.0 {
+        return Epsilon::ZERO;
+    }
+    // ROUNDING: up. ε falls with δ/q, which is rounded down, and rises with μ = 1/s, which is rounded up.
+    let share = Delta::from_upper_bound((Interval::point(target.get()) / q.get()).lo());
+    let whole = epsilon(Mu::from_upper_bound((Interval::ONE / s.get()).hi()), share);
+    let (q, e) = (Interval::point(q.get()), Interval::point(whole.get()));
+    let sampled = if whole.get() < 600.0 { (q * e.exp_m1()).ln_1p() } else { log_add_exp((-q).ln_1p(), q.ln() + e) };
+    Epsilon::from_upper_bound(sampled.hi().min(whole.get()))
 }
 
 /// Mixture against base: `q·c(ln1p(expm1(ε)/q))`.
@@ -235,9 +236,11 @@ fn ln_profile(mu: f64, epsilon: f64) -> f64 {
         return ln((mills(a) - mills(b)).max(f64::MIN_POSITIVE)) - 0.5 * a * a - 0.918_938_533_204_672_8;
     }
     if mu < SMALL {
+        // μ·I_1 + μ³/24·I_3, as in `profile_at`; the second matters where ε/μ is not large.
         let ratio = epsilon / mu;
         let first = if ratio < 100.0 { 1.0 - ratio * mills(ratio) } else { 1.0 / (ratio * ratio) };
-        return ln(mu * first) - 0.5 * a * a - 0.918_938_533_204_672_8;
+        let third = if ratio < 10.0 { 2.0 * first - ratio * (mills(ratio) - ratio * first) } else { 0.0 };
+        return ln(mu * first + mu * mu * mu / 24.0 * third) - 0.5 * a * a - 0.918_938_533_204_672_8;
     }
     ln(profile_at(mu, epsilon).middle().max(f64::MIN_POSITIVE))
 }

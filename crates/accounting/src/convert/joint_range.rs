@@ -11,7 +11,7 @@
 //!
 //! - `F(p) − 1 = r·g(p/r − 1) + (1−r)·g((1−p)/(1−r) − 1)` with `g(w) = (1+w)^α − 1 − αw ≥ 0`: nothing cancels;
 //! - `p − r = (p−δ)(1−e^{−ε}) + δ` and `1−r = (1−p) + δ + (p−δ)(1−e^{−ε})`: sums of positive terms;
-//! - `F` is convex in `p`, so its minimum has a certificate ([`paygo_numeric::search::convex_floor`]);
+//! - `F` is convex in `p`, so two tangents on either side of its minimum are a certificate;
 //! - γ* rises with ε and with δ, so both inverses are certified by evaluating γ* once more at the answer.
 //!
 //! For `αδ ≥ 1` the minimum is at `p = 1`, and γ* = ε − ln(1−δ). For δ = 0 it is 0.
@@ -19,14 +19,14 @@
 use crate::params::{Delta, Epsilon, Order};
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, exp_m1, ln, ln_1p};
-use paygo_numeric::excess::{entropy_excess, exp_excess, power_excess};
-use paygo_numeric::search::{convex_floor, root, root_within};
+use paygo_numeric::excess::{entropy_excess, exp_excess, exp_excess_within, log_excess_within, power_excess};
+use paygo_numeric::search::{certified, convex_floor, root, root_within};
 use paygo_numeric::sums::{log_add_exp, log_sum_exp};
 
 /// γ*(α, ε, δ) rounded down: every mechanism with `D_α ≤ γ*` is (ε, δ)-DP, and for larger γ some are not.
 ///
 /// # Tightness
-/// Within 10⁻¹⁰ of the truth, relatively, for α ≥ 1.1 and γ* ≥ 10⁻¹²; looser, never larger, beyond. Optimal for one direction; a mechanism bounded in both may in rare corners
+/// Within 10⁻¹⁰ of the truth, relatively, for α ≥ 1.0001 and γ* ≥ 10⁻¹²; looser, never larger, beyond. Optimal for one direction; a mechanism bounded in both may in rare corners
 /// (ε near 0, δ above 0.02) satisfy a little more.
 #[must_use]
 pub fn largest_divergence(order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
@@ -50,6 +50,16 @@ pub fn largest_divergence(order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
     Certificate::new(a, e, d).floor(search.point(search.minimizer(None)).0)
 }
 
+/// About the same, for searches.
+pub(crate) fn largest_divergence_near(order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
+    let (a, e, d) = (order.get(), epsilon.get(), delta.get());
+    if a * d >= 1.0 {
+        return e - ln_1p(-d);
+    }
+    let search = Search::new(a, e, d);
+    search.divergence(search.minimizer(None)).0
+}
+
 /// The least ε with `γ*(α, ε, δ) ≥ value`, rounded up; `upper` is a bound already known.
 pub(crate) fn epsilon(order: Order, value: f64, delta: Delta, upper: Epsilon) -> f64 {
     let (a, d) = (order.get(), delta.get());
@@ -60,7 +70,7 @@ pub(crate) fn epsilon(order: Order, value: f64, delta: Delta, upper: Epsilon) ->
     let (found, point) = solve_epsilon(a, value, d, upper.get());
     let holds = |e: f64| Certificate::new(a, e, d).floor(point) >= value;
     // Bound: move up until the certificate agrees.
-    if found < 1e-12 && holds(0.0) { 0.0 } else { move_up_until(found.max(1e-300), upper.get(), holds) }
+    if found < 1e-12 && holds(0.0) { 0.0 } else { certified(found, found.max(1e-300), upper.get(), holds) }
 }
 
 /// About the same, for searches.
@@ -90,7 +100,7 @@ pub(crate) fn delta(order: Order, value: f64, epsilon: Epsilon, upper: Delta) ->
     };
     let found = exp(root(least, most, gap));
     let holds = |d: f64| Delta::new(d).is_ok_and(|d| largest_divergence(order, epsilon, d) >= value);
-    move_up_until(found, upper.get(), holds)
+    certified(found, found, upper.get(), holds)
 }
 
 /// Whether even δ = 1/α does not suffice: `value > ε − ln(1 − 1/α)`.
@@ -104,7 +114,7 @@ fn solve_epsilon(a: f64, value: f64, d: f64, upper: f64) -> (f64, Point) {
     let (mut lo, mut hi) = (0.0, upper);
     let mut e = upper;
     let mut v = None;
-    let mut point = Point { p: 1.0, rest: 0.0 };
+    let mut point = Point { above: 1.0 - d, rest: 0.0 };
     for _ in 0..60 {
         let search = Search::new(a, e, d);
         let place = search.minimizer(v);
@@ -126,22 +136,6 @@ fn solve_epsilon(a: f64, value: f64, d: f64, upper: f64) -> (f64, Point) {
     (e, point)
 }
 
-/// The first of `found·(1 + 2⁻⁴⁷)`, `found·(1 + 2⁻⁴⁴)`, … at which `holds`, or `limit`.
-fn move_up_until(found: f64, limit: f64, holds: impl Fn(f64) -> bool) -> f64 {
-    let mut bump = 2f64.powi(-47);
-    while bump < 1.0 {
-        let candidate = found * (1.0 + bump);
-        if candidate >= limit {
-            return limit;
-        }
-        if holds(candidate) {
-            return candidate;
-        }
-        bump *= 8.0;
-    }
-    limit
-}
-
 /// Plain floats: where the minimum is, and about how low. Searches only.
 struct Search {
     a: f64,
@@ -149,21 +143,21 @@ struct Search {
     /// `e^{−ε}` and `1 − e^{−ε}`.
     decay: f64,
     gap: f64,
-    /// `αδ` and `1 − αδ`.
+    /// `αδ − δ` and `1 − αδ`.
     start: f64,
     room: f64,
 }
 
-/// A point of the search: `p` and `1 − p`, each without cancellation.
+/// A point of the search: `p − δ` and `1 − p`, each without cancellation.
 #[derive(Clone, Copy)]
 struct Point {
-    p: f64,
+    above: f64,
     rest: f64,
 }
 
 impl Search {
     fn new(a: f64, e: f64, d: f64) -> Self {
-        Self { a, d, decay: exp(-e), gap: -exp_m1(-e), start: a * d, room: (1.0 - a * d).max(f64::EPSILON) }
+        Self { a, d, decay: exp(-e), gap: -exp_m1(-e), start: (a - 1.0) * d, room: (1.0 - a * d).max(f64::EPSILON) }
     }
 
     /// `p = αδ + (1−αδ)·sigmoid(v)`.
@@ -175,14 +169,13 @@ impl Search {
             let t = exp(-v);
             (1.0 / (1.0 + t), t / (1.0 + t))
         };
-        (Point { p: self.start + self.room * low, rest: self.room * high }, self.room * low)
+        (Point { above: self.start + self.room * low, rest: self.room * high }, self.room * low)
     }
 
     /// `p/r − 1`, `1 − (1−p)/(1−r)`, `r`, `1−r`.
     fn pair(&self, point: Point) -> (f64, f64, f64, f64) {
-        let u = point.p - self.d;
-        let difference = u * self.gap + self.d;
-        let (r, rest) = (u * self.decay, point.rest + difference);
+        let difference = point.above * self.gap + self.d;
+        let (r, rest) = (point.above * self.decay, point.rest + difference);
         (difference / r, difference / rest, r, rest)
     }
 
@@ -191,8 +184,7 @@ impl Search {
         let (point, above_start) = self.point(v);
         let (w1, w2, _, _) = self.pair(point);
         let b = self.a - 1.0;
-        let u = point.p - self.d;
-        let left = b * ln_1p(w1) + ln(above_start) - ln(u);
+        let left = b * ln_1p(w1) + ln(above_start) - ln(point.above);
         let right = b * ln_1p(-w2) + ln(self.a - b * self.decay * (1.0 - w2));
         left - right
     }
@@ -224,7 +216,7 @@ impl Search {
         let (w1, w2, r, rest) = self.pair(point);
         let b = self.a - 1.0;
         let (l1, l2) = (ln_1p(w1), ln_1p(-w2));
-        let (first, second) = (ln(point.p) + b * l1, ln(point.rest) + b * l2);
+        let (first, second) = (ln(point.above + self.d) + b * l1, ln(point.rest) + b * l2);
         let log_sum = log_sum_exp(&[first, second]);
         let log = if self.a * l1 > 600.0 {
             log_sum
@@ -253,50 +245,90 @@ impl Certificate {
     /// A lower bound on `min_p ln F(p)/(α−1)`, given a guess of the minimiser.
     fn floor(&self, guess: Point) -> f64 {
         let b = Interval::point(self.a) - 1.0;
-        // Hold the smaller of p and 1−p as the exact double; the other is then one minus it, enclosed.
-        let by_rest = guess.rest < 0.5;
-        let x = if by_rest { guess.rest } else { guess.p };
-        let (lo, hi) = if by_rest { (0.0, 1.0 - self.d) } else { (self.d, 1.0) };
+        // Hold the smaller of p−δ and 1−p as the exact double; the other is then what is left of 1−δ, enclosed.
+        let by_rest = guess.rest < guess.above;
+        let x = if by_rest { guess.rest } else { guess.above };
+        let whole = Interval::ONE - self.d;
         let at = |x: f64| {
-            let (x, other) = (Interval::point(x), Interval::ONE - x);
+            let (x, other) = (Interval::point(x), whole - x);
             if by_rest { (other, x) } else { (x, other) }
         };
-        let (p, rest) = at(x);
-        let log_at_guess = self.log_value(p, rest);
+        let (above, rest) = at(x);
+        let log_at_guess = self.log_value(above, rest);
         if log_at_guess.hi() > 100.0 {
             // Scaled by its value at the guess, so that nothing overflows.
             let scale = log_at_guess.middle();
-            let floor = convex_floor(x, lo, hi, |x| {
-                let (p, rest) = at(x);
-                (self.log_value(p, rest) - scale).exp()
+            let floor = convex_floor(x, 0.0, whole.lo(), |x| {
+                let (above, rest) = at(x);
+                (self.log_value(above, rest) - scale).exp()
             });
             return if floor > 0.0 { ((Interval::point(floor).ln() + scale) / b).lo() } else { f64::NEG_INFINITY };
         }
-        let floor = convex_floor(x, lo, hi, |x| {
-            let (p, rest) = at(x);
-            self.excess(p, rest)
-        });
-        if floor > 0.0 { (Interval::point(floor).ln_1p() / b).lo() } else { 0.0 }
+        // Search: where F′ vanishes, by two secants; the slope is more accurate here than where the guess was made.
+        let slope_at = |x: f64| {
+            let (above, rest) = at(x);
+            let slope = self.slope(above, rest);
+            if by_rest { -slope } else { slope }
+        };
+        let mut x = x;
+        for step in [1e-3, 1e-6] {
+            let (here, there) = (slope_at(x).middle(), slope_at(x * (1.0 + step)).middle());
+            let next = x - here * x * step / (there - here);
+            x = if 0.5 * x < next && next < 2.0 * x { next } else { x };
+        }
+        // Bound: two places around it, between which F′ was seen to change its sign: outside, F is at least its value at the nearer
+        // one; between, it lies above the tangent at either. The loss is of the order of the square of their distance.
+        let mut share = 2f64.powi(-40);
+        while share < 0.9 {
+            let (left, right) = (x * (1.0 - share), x * (1.0 + share));
+            let width = Interval::point(right) - left;
+            let slopes = (slope_at(left), slope_at(right));
+            if slopes.0.hi() <= 0.0 && slopes.1.lo() >= 0.0 {
+                let floor = |x: f64, slope: f64| {
+                    let (above, rest) = at(x);
+                    (self.excess(above, rest) - Interval::point(slope) * width).lo()
+                };
+                let (low, high) = (floor(left, -slopes.0.lo()), floor(right, slopes.1.hi()));
+                return (Interval::point(low.max(high).max(0.0)).ln_1p() / b).lo();
+            }
+            share *= 8.0;
+        }
+        0.0
+    }
+
+    /// `F′(p)`, from terms that are of the size of `F − 1` where that is small.
+    ///
+    /// With `g′(w) = α((1+w)^{α−1} − 1)` and `k(w) = w·g′(w) − g(w)`: `F′ = (1−e^{−ε})·(g′(w₁) − g′(w₂)) − e^{−ε}·(k(w₁) − k(w₂))`, and
+    /// `k = b·M(w) + b·w·expm1(b·l) − E(b·l)` with `b = α−1`, `l = ln(1+w)`, and `E`, `M` of [`paygo_numeric::excess`].
+    fn slope(&self, above: Interval, rest: Interval) -> Interval {
+        let (w1, w2, _, _) = self.pair(above, rest);
+        let b = Interval::point(self.a) - 1.0;
+        let parts = |w: Interval| {
+            let x = b * w.ln_1p();
+            let rise = x.exp_m1();
+            (rise * self.a, b * log_excess_within(w) + b * w * rise - exp_excess_within(x))
+        };
+        let ((g1, k1), (g2, k2)) = (parts(w1), parts(Interval::new(w2.lo().max(-1.0), w2.hi())));
+        self.gap * (g1 - g2) - self.decay * (k1 - k2)
     }
 
     /// `p/r − 1`, `(1−p)/(1−r) − 1`, `r`, `1−r`.
-    fn pair(&self, p: Interval, rest: Interval) -> (Interval, Interval, Interval, Interval) {
-        let u = (p - self.d).max(0.0);
-        let difference = u * self.gap + self.d;
-        let (r, other) = (u * self.decay, rest + difference);
+    fn pair(&self, above: Interval, rest: Interval) -> (Interval, Interval, Interval, Interval) {
+        let difference = above * self.gap + self.d;
+        let (r, other) = (above * self.decay, rest + difference);
         (difference / r, -(difference / other), r, other)
     }
 
     /// `F(p) − 1`.
-    fn excess(&self, p: Interval, rest: Interval) -> Interval {
-        let (w1, w2, r, other) = self.pair(p, rest);
+    fn excess(&self, above: Interval, rest: Interval) -> Interval {
+        let (w1, w2, r, other) = self.pair(above, rest);
         r * power_excess(self.a, w1) + other * power_excess(self.a, Interval::new(w2.lo().max(-1.0), w2.hi()))
     }
 
     /// `ln F(p)`.
-    fn log_value(&self, p: Interval, rest: Interval) -> Interval {
-        let (w1, w2, _, _) = self.pair(p, rest);
+    fn log_value(&self, above: Interval, rest: Interval) -> Interval {
+        let (w1, w2, _, _) = self.pair(above, rest);
         let b = Interval::point(self.a) - 1.0;
-        log_add_exp(p.ln() + b * w1.ln_1p(), rest.ln() + b * w2.ln_1p())
+        log_add_exp((above + self.d).ln() + b * w1.ln_1p(), rest.ln() + b * w2.ln_1p())
     }
 }

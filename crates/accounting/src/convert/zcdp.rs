@@ -4,11 +4,12 @@
 //! zCDP filter (T8), not only of a plan. The order is found with plain floats; the bound at that order is then rounded
 //! to the safe side. Any order is sound; a poor search only costs tightness.
 
+use super::joint_range;
 use super::renyi::{Conversion, log_zeta_near};
 use crate::params::{Delta, Epsilon, Order, Rho};
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, ln};
-use paygo_numeric::search::minimize;
+use paygo_numeric::search::minimize_over_grid;
 
 /// An ε for which ρ-zCDP gives (ε, δ)-DP, rounded up, and the order used.
 ///
@@ -32,7 +33,7 @@ pub fn epsilon(conversion: Conversion, rho: Rho, delta: Delta) -> (Epsilon, Opti
     let objective = |x: f64| {
         let order = order_at(x);
         match conversion {
-            Conversion::Exact => conversion.epsilon(order, order.get() * r, delta).get(),
+            Conversion::Exact => joint_range::epsilon_near(order, order.get() * r, delta),
             Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => {
                 let a = order.get();
                 a * r + (log_zeta_near(a) + log_inverse) / (a - 1.0)
@@ -87,7 +88,7 @@ pub fn delta(conversion: Conversion, rho: Rho, epsilon: Epsilon) -> (Delta, Opti
 /// The largest ρ known to give (ε, δ)-DP, rounded down: the budget of a zCDP filter.
 ///
 /// Classic: `(ε/(√(l+ε) + √l))²` with `l = ln(1/δ)`, the form without a difference of roots. The others: the best
-/// `budget(α)/α` over orders.
+/// `budget(α)/α` over orders. That is the inverse of [`epsilon`]: `ε(α, αρ, δ) ≤ ε` at some order iff `αρ ≤ budget(α)` there.
 #[must_use]
 pub fn budget(conversion: Conversion, epsilon: Epsilon, delta: Delta) -> Rho {
     if delta == Delta::ZERO {
@@ -107,7 +108,7 @@ pub fn budget(conversion: Conversion, epsilon: Epsilon, delta: Delta) -> Rho {
         let order = order_at(x);
         let a = order.get();
         match conversion {
-            Conversion::Exact => -conversion.budget(order, epsilon, delta) / a,
+            Conversion::Exact => -joint_range::largest_divergence_near(order, epsilon, delta) / a,
             Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => {
                 ((log_zeta_near(a) + log_inverse) / (a - 1.0) - epsilon.get()) / a
             }
@@ -134,12 +135,13 @@ fn order_at(x: f64) -> Order {
     Order::new(1.0 + exp(x.clamp(-30.0, 40.0))).expect("above 1")
 }
 
-/// The order that minimises a unimodal objective of `ln(α−1)`, sought around a guess.
-fn best_order(guess: Order, mut objective: impl FnMut(f64) -> f64) -> Order {
-    let center = ln(guess.get() - 1.0).clamp(-28.0, 38.0);
-    let (best, _) = minimize(center - 4.0, center + 4.0, 1e-8, &mut objective);
-    order_at(best)
+/// The order that minimises an objective of `x = ln(α−1)`: the best of a coarse grid that reaches from orders near 1 to well beyond
+/// the guess, and then the minimum around it. For small ε and large δ the best order is far below the classic one.
+fn best_order(guess: Order, objective: impl Fn(f64) -> f64) -> Order {
+    let center = ln(guess.get() - 1.0).clamp(-24.0, 34.0);
+    order_at(minimize_over_grid(center.min(0.0) - 15.0, center.max(0.0) + 4.0, 1.0, 1e-8, objective))
 }
+
 /// The order at which Gaussian noise that uses (ε, δ) up is converted best: a choice, not a bound.
 #[must_use]
 pub fn order_for_budget(target: Epsilon, delta: Delta) -> Option<Order> {

@@ -7,12 +7,15 @@ use crate::curve::chord_between_integers;
 use crate::params::{Count, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
 use crate::wire::Number;
 use paygo_numeric::Interval;
-use paygo_numeric::elementary::{exp_m1, ln_1p_up};
+use paygo_numeric::elementary::{exp_m1, ln, ln_1p_up};
 use paygo_numeric::rounding::mul_up;
+use paygo_numeric::sums::{log_add_exp, log_sum_exp};
 use serde::{Deserialize, Serialize};
 
 /// Above this order only the bound of a single batch, `α/(2s²)`, is used.
 const LARGEST: f64 = 128.0;
+/// Below this exponent no product of two moments leaves the doubles.
+const MOST_EXPONENT: f64 = 600.0;
 
 /// One epoch of `batches` noisy sums; each record is in one of them, chosen uniformly and independently of the others.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -34,14 +37,8 @@ impl Family for BallsAndBinsEpoch {
     /// # Theorem
     /// Forward, at integer α: `e^{(α−1)D_α} ≤ E[Π_t e^{k_t(k_t−1)/(2s²)}]` with `(k_1 … k_T)` multinomial, `α` draws over
     /// `T` cells. Reverse, at every α: `D_α ≤ 1/(2s²) + (α−1)/(2s²T)`. Both at most `α/(2s²)`. Proved in
-<<<<<<< HEAD:crates/accounting/src/mechanism/balls_and_bins_epoch.rs
     /// `docs/theory` (T44), for adaptive steps of sensitivity at most one. Between integers the chord (T4).
     fn renyi(&self, order: Order) -> f64 {
-=======
-    /// `docs/theory/` (T44), for adaptive steps of sensitivity at most one. Between integers the chord (T4).
-    #[must_use]
-    pub fn renyi(&self, order: Order) -> f64 {
->>>>>>> theory:crates/accounting/src/mechanism/balls_and_bins.rs
         self.renyi_at(&[order])[0]
     }
 
@@ -104,38 +101,59 @@ impl BallsAndBinsEpoch {
     /// `ln(1 + e_T(n))` for `n = 0 … largest`, rounded up, where `1 + e_T(n)` is the forward moment of order `n`.
     ///
     /// Two groups of batches combine by splitting the `n` draws between them binomially:
-    /// `e_{S+T}(n) = Σ_j Bin(j; n, S/(S+T))·(e_S(j) + e_T(n−j) + e_S(j)·e_T(n−j))`, where nothing is negative.
+    /// `e_{S+T}(n) = Σ_j Bin(j; n, S/(S+T))·(e_S(j) + e_T(n−j) + e_S(j)·e_T(n−j))`, where nothing is negative. Where the largest of
+    /// them would leave the doubles, the table holds logarithms.
+    #[expect(clippy::cast_precision_loss, reason = "orders of at most 128")]
     fn forward_moments(&self, largest: f64) -> Vec<f64> {
         let spread = self.rate().middle();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 128")]
         let size = largest as usize + 1;
-        let mut j = 0.0;
-        let one: Vec<f64> = (0..size)
-            .map(|_| {
-                let excess = exp_m1(j * (j - 1.0) * spread);
-                j += 1.0;
-                excess
-            })
-            .collect();
+        let exponents = (0..size).map(|j| j as f64 * (j as f64 - 1.0) * spread);
+        if largest * (largest - 1.0) * spread < MOST_EXPONENT {
+            let one: Vec<f64> = exponents.map(exp_m1).collect();
+            let (table, combinations) = self.all_batches(&one, combine);
+            let up = |(n, &excess): (usize, &f64)| {
+                // ROUNDING: up. Each combination: at most 6n roundings in a weight, n in the sum, 4 in a term, and the errors of
+                // both factors of a product, which each have their own draws; the first table: the relative error of expm1
+                // with an argument of three roundings.
+                let n = n as f64;
+                let error = f64::EPSILON * (combinations * 16.0 * (n + 1.0) + 4.0 + 4.0 * n * n * spread);
+                ln_1p_up(mul_up(excess, 1.0 + error))
+            };
+            table.iter().enumerate().map(up).collect()
+        } else {
+            let log = |c: f64| if c > 40.0 { c } else { ln(exp_m1(c)) };
+            let one: Vec<f64> = exponents.map(log).collect();
+            let (table, combinations) = self.all_batches(&one, combine_logs);
+            let log_batches = ln(self.batches.to_f64());
+            let up = |(n, &log): (usize, &f64)| {
+                // ROUNDING: up. Each combination: 3n roundings in the logarithm of a weight and a few in a term, each a unit of
+                // the largest logarithm, twice for the two factors of a product.
+                let n = n as f64;
+                let scale = n * n * spread + n * (log_batches + 1.0) + 1.0;
+                let log = Interval::point(log) + f64::EPSILON * scale * (combinations * (3.0 * n + 16.0) + 8.0);
+                if log.hi() < 600.0 { log.exp().ln_1p().hi() } else { log_add_exp(log, Interval::ZERO).hi() }
+            };
+            table.iter().enumerate().map(up).collect()
+        }
+    }
+
+    /// The table of all batches from that of one, by doubling, and how many combinations it took.
+    fn all_batches(&self, one: &[f64], combine: impl Fn(&[f64], u64, &[f64], u64) -> Vec<f64>) -> (Vec<f64>, f64) {
         // Binary exponentiation over the number of batches, highest bit first.
         let batches = self.batches.get();
-        let mut count = 1u64;
-        let mut table = one.clone();
-        let mut combinations = 0.0;
+        let (mut count, mut table, mut combinations) = (1u64, one.to_vec(), 0.0);
         for bit in (0..batches.ilog2()).rev() {
             table = combine(&table, count, &table, count);
             count *= 2;
             combinations += 1.0;
             if batches >> bit & 1 == 1 {
-                table = combine(&one, 1, &table, count);
+                table = combine(one, 1, &table, count);
                 count += 1;
                 combinations += 1.0;
             }
         }
-        // ROUNDING: up. Each combination: at most 6n roundings in a weight, n in the sum, 4 in a term; the first table:
-        // the relative error of expm1 with an argument of three roundings.
-        let error = f64::EPSILON * (combinations * (8.0 * largest + 16.0) + 4.0 + 4.0 * largest * largest * spread);
-        table.iter().map(|&excess| ln_1p_up(mul_up(excess, 1.0 + error))).collect()
+        (table, combinations)
     }
 }
 
@@ -153,7 +171,25 @@ fn combine(left: &[f64], s: u64, right: &[f64], t: u64) -> Vec<f64> {
                 sum += weight * (x + y + x * y);
                 weight *= (n - j) as f64 / (j + 1) as f64 * odds;
             }
-            if sum.is_nan() { f64::INFINITY } else { sum }
+            sum
+        })
+        .collect()
+}
+
+/// [`combine`] for tables of logarithms.
+#[expect(clippy::cast_precision_loss, reason = "counts of at most 2^53, orders of at most 128")]
+fn combine_logs(left: &[f64], s: u64, right: &[f64], t: u64) -> Vec<f64> {
+    let (log_p, log_odds) = (ln(t as f64 / (s + t) as f64), ln(s as f64 / t as f64));
+    (0..left.len())
+        .map(|n| {
+            let mut log_weight = n as f64 * log_p;
+            let term = |j: usize| {
+                let (x, y) = (left[j], right[n - j]);
+                let term = log_weight + log_sum_exp(&[x, y, x + y]);
+                log_weight += ln((n - j) as f64 / (j + 1) as f64) + log_odds;
+                term
+            };
+            log_sum_exp(&(0..=n).map(term).collect::<Vec<_>>())
         })
         .collect()
 }

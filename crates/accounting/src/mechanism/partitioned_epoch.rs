@@ -5,7 +5,8 @@
 //! makes the caller say which of these worlds they are in.
 
 use super::Family;
-use crate::params::{Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
+use crate::params::{Mu, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
+use crate::privacy_loss::Pair;
 use crate::wire::Number;
 use paygo_numeric::Interval;
 use paygo_numeric::sums::log_add_exp;
@@ -78,6 +79,29 @@ impl Family for PartitionedEpoch {
 
     fn rho(&self) -> Option<Rho> {
         Some(self.zcdp())
+    }
+
+    /// `max_j 1/s_j`, rounded up (T26).
+    ///
+    /// # Theorem
+    /// Under the relations of [`Family::neighbors`] the epoch is μ-GDP with `μ = max_j 1/s_j`.
+    ///
+    /// *Proof.* Release as well which batch `J` the record is in (for add/remove: would be in), and how the others are assigned. Neither
+    /// depends on the record: its own coin, or the shuffle, is drawn alike in both worlds, and no other record moves. Given the
+    /// assignment with `J = j`, only the noisy sum of batch `j` differs, by at most its sensitivity; the queries of the batches may
+    /// depend on earlier answers, and given those every other answer has the same law in both worlds. So the epoch is then an
+    /// adaptive post-processing of one Gaussian mechanism of noise `s_j`: its trade-off function is at least `G_{1/s_j} ≥ G_μ` (Dong,
+    /// Roth, Su, arXiv:1905.02383, Theorem 4 and Lemma 1). A test with level `a_j` given `J = j` errs on the other side at least with
+    /// probability `E[G_μ(a_J)] ≥ G_μ(E[a_J])`, because `G_μ` is convex. Forgetting the assignment is post-processing. ∎
+    fn mu(&self) -> Option<Mu> {
+        let each = self.noise_multipliers.iter().map(|s| (Interval::ONE / s.get()).hi());
+        Some(Mu::from_upper_bound(each.fold(0.0, f64::max)))
+    }
+
+    /// The same: Gaussian noise of the worst batch.
+    fn pair(&self) -> Option<Pair> {
+        let least = self.noise_multipliers.iter().map(|s| s.get()).fold(f64::INFINITY, f64::min);
+        Some(Pair::Sampled { q: 1.0, s: least })
     }
 
     /// An upper bound on the Rényi divergence, rounded up (T26).

@@ -27,7 +27,11 @@ pub enum WeightWord {
     Uniform,
 }
 
-/// What was said about orders. An order is a choice, so each is read as the nearest double and then taken as exactly that.
+/// What was said about orders.
+///
+/// ROUNDING: down. A filter or an odometer may choose any order, and prices, budget and promise are all made at the double it chose.
+/// Down, because an explicit Rényi curve is read down too: its value at the order written is known at the double below, and not at the
+/// one above.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OrderWords<'a> {
     pub(crate) order: Option<&'a Number>,
@@ -64,14 +68,14 @@ impl OrderWords<'_> {
     /// The orders asked for.
     pub(crate) fn orders(&self) -> Result<Option<Orders>, FilterError> {
         let Some(orders) = self.orders else { return Ok(None) };
-        let orders = orders.iter().map(|order| order.nearest("orders")).collect::<Result<Vec<_>, _>>()?;
+        let orders = orders.iter().map(|order| order.down("orders")).collect::<Result<Vec<_>, _>>()?;
         Ok(Some(Orders::from_f64(&orders)?))
     }
 
     /// The order asked for, or the one at which Gaussian noise is converted best at a target.
     pub(crate) fn order(&self, epsilon: Epsilon, delta: Delta) -> Result<Order, FilterError> {
         match self.order {
-            Some(order) => Ok(Order::new(order.nearest("order")?)?),
+            Some(order) => Ok(Order::new(order.down("order")?)?),
             None => zcdp::order_for_budget(epsilon, delta)
                 .ok_or(FilterError::Missing("order", "one; none suits this target by itself")),
         }
