@@ -111,7 +111,13 @@ fn runs_share_a_budget() {
     assert!(first.contains("done after") && first.contains("charged to: dataset digits of our.ledger"), "{first}");
     assert_eq!((place.rounds(), steps(place.0.path(), "first")), (300, 300), "what was drawn, and no more");
     assert!(!first.contains("end early"), "{first}");
-    let second = place.run(0, &[&train[..], &["second"]].concat());
+    // Who else spends may have seen a checkpoint: what the ledger could end was not fixed in advance.
+    let second = place.run(1, &[&train[..], &["second"]].concat());
+    for (said, run) in [(&first, "first"), (&second, "second")] {
+        assert!(!said.contains("fixed in advance"), "{said}");
+        let model = std::fs::read(place.0.path().join(run).join("model.safetensors")).expect("a model");
+        assert!(!String::from_utf8_lossy(&model).contains("fixed_in_advance"), "{run}");
+    }
     assert!(second.contains("; 300 are asked for, so it will end early"), "{second}");
     assert!(second.contains("dataset digits of our.ledger refuses another round"), "{second}");
     let drawn = steps(place.0.path(), "second");
@@ -218,6 +224,31 @@ fn a_killed_run_stays_charged_and_goes_on() {
     );
 }
 
+/// Whoever ends a run by a signal gets back what it held, and its exit code says so.
+#[test]
+fn a_run_that_is_told_to_end_settles() {
+    let place = Place::new();
+    let config = config().replace("epsilon = 3\n", "epsilon = 500\n").replace("steps = 300", "steps = 200000");
+    place.write("config.toml", &config);
+    place.run(0, &["ledger", "--ledger", "our.ledger", "create", "digits", "--epsilon", "500", "--delta", "1e-5"]);
+    let child = place
+        .command(&["train", "config.toml", "--out", "run", "--ledger", "our.ledger", "--dataset", "digits"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("runs");
+    let begin = Instant::now();
+    while steps(place.0.path(), "run") < 200 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "no metrics");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill").success());
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(place.ledger(&["show", "digits"])["reservations"], Value::Array(Vec::new()), "nothing is held");
+    assert_eq!(place.rounds(), steps(place.0.path(), "run"), "what was drawn, and no more");
+}
+
 #[test]
 fn over_a_service() {
     let place = Place::new();
@@ -314,6 +345,39 @@ fn questions_share_a_budget() {
     query(0, &["--budget", "rho=0.4", "--mode", "worst-case", "--accounts", "w.accounts", "--noise-std", "10"]);
     assert!((0.81..0.810_001).contains(&spent()), "{}", spent());
     assert!(place.run(0, &["ledger", "--ledger", "our.ledger", "verify"]).contains("sound"));
+}
+
+/// A question that is told to end while rows are read has charged nothing, and leaves nothing behind.
+#[test]
+fn a_question_that_is_told_to_end_gives_back_what_it_held() {
+    let place = Place::new();
+    let mut text = "customer,amount\n".to_owned();
+    (0..3_000_000).for_each(|row| writeln!(text, "{},{}", row % 1000, row % 7).expect("text"));
+    place.write("sales.csv", &text);
+    let create = ["create", "sales", "--kind", "zcdp", "--rho", "10", "--privacy-unit", "customer"];
+    place.run(0, &[&["ledger", "--ledger", "our.ledger"][..], &create].concat());
+    let ask = ["query", "sales.csv", "--person", "customer", "--budget", "rho=0.4", "--accounts", "a.accounts"];
+    let more = ["--noise-std", "10", "--ledger", "our.ledger", "--dataset", "sales", "--count"];
+    let accounts = place.0.path().join("a.accounts");
+    // It may have been read before the signal comes; then once more.
+    let codes = (0..5).map(|_| {
+        let child = place.command(&[&ask[..], &more].concat()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = child.expect("runs");
+        let held = || !place.ledger(&["show", "sales"])["reservations"].as_array().expect("a list").is_empty();
+        while !held() && child.try_wait().expect("a child").is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        let code = child.wait().expect("ends").code();
+        if code == Some(0) {
+            std::fs::remove_file(&accounts).expect("accounts");
+        }
+        code
+    });
+    assert!(codes.into_iter().any(|code| code == Some(130)));
+    assert!(!accounts.exists());
+    let shown = place.ledger(&["show", "sales"]);
+    assert_eq!(shown["reservations"], Value::Array(Vec::new()), "nothing is held: {shown}");
 }
 
 /// One block has nothing left: what was held of the others is given back, and can be asked for again.

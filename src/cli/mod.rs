@@ -7,10 +7,12 @@ mod calibrate;
 mod convert;
 mod demo;
 mod filter;
+mod interrupt;
 mod ledger;
 mod made_up;
 mod odometer;
 mod output;
+mod predict;
 mod query;
 mod reproduce;
 mod schedule;
@@ -52,6 +54,8 @@ enum Command {
     Query(Box<query::Arguments>),
     /// Private training: schedules, adaptive noise, a budget for each example, early stopping.
     Train(Box<train::Arguments>),
+    /// What a trained model says about the rows of a CSV file.
+    Predict(predict::Arguments),
     /// A durable budget that many share: make datasets, spend, look, verify.
     Ledger(ledger::Arguments),
     /// The ledger as a service, with an API and a dashboard.
@@ -76,6 +80,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Odometer(arguments) => odometer::run(&arguments),
         Command::Query(arguments) => query::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::Predict(arguments) => predict::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),

@@ -664,8 +664,8 @@ fn a_partitioned_epoch_is_gaussian_noise_of_its_worst_batch() {
         (Assignment::IndependentUniform, Neighbors::ZeroOut),
         (Assignment::Reshuffled, Neighbors::ZeroOut),
     ] {
-        assert_eq!(epoch(&[8.0, 8.0], assignment).mu().expect("mu").get(), 0.125);
-        assert_eq!(epoch(&[8.0, 4.0, 16.0], assignment).mu().expect("mu").get(), 0.25);
+        assert_eq!(epoch(&[8.0, 8.0], assignment).family().mu().expect("mu").get(), 0.125);
+        assert_eq!(epoch(&[8.0, 4.0, 16.0], assignment).family().mu().expect("mu").get(), 0.25);
         // 33 epochs of noise 8 within ε = 3 at δ = 1e-5, as for plain Gaussian noise; by Rényi divergences 28.
         let one = Cost::of(&single(epoch(&[8.0; 10], assignment)), neighbors).expect("cost");
         let plain =

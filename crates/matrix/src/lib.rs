@@ -4,8 +4,10 @@
 //! few columns, which leave most of its lanes empty, are written out.
 
 mod narrow;
+mod rows;
 
 pub use narrow::squared_norms;
+pub use rows::{RowsKnowEachOther, check_rows};
 
 /// Runs a loop with the widest instructions of this machine.
 #[inline(always)]
@@ -148,16 +150,7 @@ fn in_runs(target: &mut [f32], mode: Target, left: View<'_>, right: View<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn numbers(count: usize, seed: u32) -> Vec<f32> {
-        let mut state = seed;
-        (0..count)
-            .map(|_| {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                (f64::from(state >> 8) / f64::from(1 << 24) - 0.5) as f32
-            })
-            .collect()
-    }
+    use crate::rows::numbers;
 
     #[test]
     fn products_agree_with_the_definition() {
@@ -194,47 +187,6 @@ mod tests {
                         let start = if mode == Target::Add { 2.0 } else { 0.0 };
                         assert!((f64::from(found) - exact - start).abs() < 1e-5, "{m} {k} {n} {found} {exact}");
                     }
-                }
-            }
-        }
-    }
-
-    /// Training relies on it: whether somebody's example is in a batch must not change what another's becomes.
-    #[test]
-    fn rows_do_not_know_each_other() {
-        let shapes = [
-            (784, 1000),
-            (60, 100),
-            (64, 16),
-            (256, 32),
-            (32, 10),
-            (105, 2),
-            (105, 1),
-            (1000, 10),
-            (9, 10),
-            (25, 32),
-            (700, 3),
-        ];
-        for (k, n) in shapes {
-            let (a, b) = (numbers(130 * k, 3), numbers(k * n, 4));
-            for transposed in [false, true] {
-                let product = |rows: std::ops::Range<usize>| {
-                    let mut target = vec![0.5; rows.len() * n];
-                    let right = if transposed { View::new(&b, n, k).transposed() } else { View::new(&b, k, n) };
-                    multiply(
-                        &mut target,
-                        Target::Add,
-                        View::new(&a[rows.start * k..rows.end * k], rows.len(), k),
-                        right,
-                    );
-                    target
-                };
-                let all = product(0..130);
-                for m in 1..130 {
-                    assert!(
-                        product(0..m) == all[..m * n] && product(130 - m..130) == all[(130 - m) * n..],
-                        "{m} {k} {n} {transposed}"
-                    );
                 }
             }
         }

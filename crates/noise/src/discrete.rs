@@ -152,6 +152,57 @@ impl DiscreteGaussian {
     }
 }
 
+/// Noise on integers with `P(k) ∝ e^{−k²/(2·std²)}` and an integer `std` up to 2⁴⁹: for sums in steps so fine that the variance is no
+/// [`Ratio`].
+///
+/// # Theorem
+/// As [`DiscreteGaussian`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FineGaussian {
+    std: u64,
+}
+
+impl FineGaussian {
+    /// The largest standard deviation: twice its square is a denominator that [`heads_exp`] takes.
+    pub const MAX: u64 = 1 << 49;
+
+    /// # Errors
+    /// [`OutOfDomain`] when it is zero or more than 2⁴⁹.
+    pub fn new(std: u64) -> Result<Self, OutOfDomain> {
+        if !(1..=Self::MAX).contains(&std) {
+            let given = std.to_string();
+            return Err(OutOfDomain { parameter: "noise_std", given, allowed: "an integer from 1 to 2^49" });
+        }
+        Ok(Self { std })
+    }
+
+    /// One draw: Algorithm 3 with the scale `t = σ`, where what is drawn is kept with probability `exp(−(|y| − σ)²/(2σ²))`.
+    pub fn draw(&self, source: &mut Source) -> i64 {
+        let proposal = DiscreteLaplace { scale: Ratio { numerator: self.std, denominator: 1 } };
+        let denominator = 2 * u128::from(self.std).pow(2);
+        loop {
+            let y = proposal.draw(source);
+            if heads_exp(u128::from(y.unsigned_abs().abs_diff(self.std)).pow(2), denominator, source) {
+                return y;
+            }
+        }
+    }
+
+    /// What one draw costs at an ℓ2 sensitivity whose square is an integer up to 2⁶⁰: `Δ²/(2σ²)`, rounded up to 18 places.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when the squared sensitivity is zero or more than 2⁶⁰.
+    pub fn mechanism(&self, l2_sensitivity_squared: u64) -> Result<Mechanism, OutOfDomain> {
+        if !(1..=1 << 60).contains(&l2_sensitivity_squared) {
+            let given = l2_sensitivity_squared.to_string();
+            let allowed = "an integer from 1 to 2^60";
+            return Err(OutOfDomain { parameter: "l2_sensitivity squared", given, allowed });
+        }
+        let rho = Amount::from_ratio_up(u128::from(l2_sensitivity_squared), 2 * u128::from(self.std).pow(2));
+        Ok(Mechanism::from(Zcdp { rho: Rho::from_decimal(&rho.to_string())? }))
+    }
+}
+
 fn checked(parameter: &'static str, value: u64) -> Result<u128, OutOfDomain> {
     if (1..=Ratio::MAX).contains(&value) {
         Ok(u128::from(value))

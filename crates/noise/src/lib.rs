@@ -17,7 +17,7 @@ pub mod grid;
 pub mod release;
 pub mod source;
 
-pub use discrete::{DiscreteGaussian, DiscreteLaplace, Ratio};
+pub use discrete::{DiscreteGaussian, DiscreteLaplace, FineGaussian, Ratio};
 pub use grid::Grid;
 pub use release::{NotCovered, Release};
 pub use source::Source;

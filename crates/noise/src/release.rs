@@ -1,6 +1,6 @@
 //! One charge, one draw.
 
-use crate::discrete::{DiscreteGaussian, DiscreteLaplace};
+use crate::discrete::{DiscreteGaussian, DiscreteLaplace, FineGaussian};
 use crate::source::Source;
 use paygo_accounting::cost::{Cost, CostError};
 use paygo_accounting::filter::Permit;
@@ -42,6 +42,7 @@ pub struct Release {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Noise {
     Gaussian(DiscreteGaussian),
+    Fine(FineGaussian),
     Laplace(DiscreteLaplace),
 }
 
@@ -59,6 +60,14 @@ impl Release {
     /// [`OutOfDomain`] when the sensitivity is out of its domain.
     pub fn gaussian(noise: DiscreteGaussian, l2_sensitivity_squared: u64) -> Result<Self, OutOfDomain> {
         Ok(Self { noise: Noise::Gaussian(noise), mechanism: noise.mechanism(l2_sensitivity_squared)? })
+    }
+
+    /// Discrete Gaussian noise of an integer standard deviation on integers of this squared ℓ2 sensitivity.
+    ///
+    /// # Errors
+    /// [`OutOfDomain`] when the sensitivity is out of its domain.
+    pub fn fine_gaussian(noise: FineGaussian, l2_sensitivity_squared: u64) -> Result<Self, OutOfDomain> {
+        Ok(Self { noise: Noise::Fine(noise), mechanism: noise.mechanism(l2_sensitivity_squared)? })
     }
 
     /// Discrete Laplace noise on integers of this ℓ1 sensitivity, under the neighbor relation of the filter.
@@ -96,6 +105,7 @@ impl Release {
         }
         let noise = |source: &mut Source| match self.noise {
             Noise::Gaussian(noise) => noise.draw(source),
+            Noise::Fine(noise) => noise.draw(source),
             Noise::Laplace(noise) => noise.draw(source),
         };
         Ok(values.iter().map(|value| value.saturating_add(noise(source))).collect())

@@ -6,7 +6,7 @@
 use dashu::integer::IBig;
 use dashu::rational::RBig;
 use paygo_noise::coin::{below, heads_exp};
-use paygo_noise::{DiscreteGaussian, DiscreteLaplace, Ratio, Source};
+use paygo_noise::{DiscreteGaussian, DiscreteLaplace, FineGaussian, Ratio, Source};
 use paygo_numeric::elementary::exp;
 
 const DRAWS: u32 = 400_000;
@@ -69,6 +69,27 @@ fn discrete_gaussians_fit_their_law() {
         #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
         fits(surprise(|| noise.draw(&mut source), gaussian_weight(n as f64 / d as f64)));
     }
+}
+
+#[test]
+fn fine_gaussians_fit_their_law() {
+    for (seed, std) in [(1, 1), (2, 2), (3, 7), (4, 30)] {
+        let mut source = Source::insecure_from_seed(seed);
+        let noise = FineGaussian::new(std).expect("noise");
+        #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
+        let variance = (std * std) as f64;
+        fits(surprise(|| noise.draw(&mut source), gaussian_weight(variance)));
+        convicted(surprise(|| noise.draw(&mut source), gaussian_weight(1.05 * variance)));
+    }
+    // As wide as it goes: in units of the deviation it is a normal number.
+    let mut source = Source::insecure_from_seed(5);
+    let noise = FineGaussian::new(FineGaussian::MAX).expect("noise");
+    #[expect(clippy::cast_precision_loss, reason = "a share of the deviation")]
+    let draws: Vec<f64> = (0..20_000).map(|_| noise.draw(&mut source) as f64 / FineGaussian::MAX as f64).collect();
+    let [mean, variance] = [1, 2].map(|power| draws.iter().map(|x| x.powi(power)).sum::<f64>() / 20_000.0);
+    assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+    assert!(FineGaussian::new(0).is_err() && FineGaussian::new(FineGaussian::MAX + 1).is_err());
+    assert!(noise.mechanism(0).is_err() && noise.mechanism((1 << 60) + 1).is_err());
 }
 
 #[test]

@@ -116,6 +116,11 @@ impl Sampler {
         self.neighbors
     }
 
+    /// How many examples it draws from.
+    pub(crate) const fn examples(&self) -> usize {
+        self.examples as usize
+    }
+
     /// The same with another batching.
     ///
     /// # Errors

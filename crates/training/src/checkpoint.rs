@@ -315,7 +315,8 @@ impl JournalFile {
         #[expect(clippy::cast_precision_loss, reason = "at most AHEAD")]
         let each = match self.announced {
             Some((Entry::Round { .. }, _, drawn)) => self.since.elapsed().as_secs_f64() / drawn as f64,
-            Some((Entry::Count { .. } | Entry::Allowance | Entry::Components { .. }, ..)) | None => f64::INFINITY,
+            Some((Entry::Count { .. } | Entry::Allowance | Entry::Components { .. } | Entry::Selection { .. }, ..))
+            | None => f64::INFINITY,
         };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates; at most AHEAD")]
         let ahead = ((BETWEEN.as_secs_f64() / each.max(1e-9)) as u64).clamp(1, AHEAD);
@@ -448,6 +449,20 @@ pub fn export<M: Model + ?Sized>(
     }
     let notes = HashMap::from([("paygo".to_owned(), note.to_owned())]);
     safetensors::serialize(views, Some(notes)).map_err(|_| "it cannot be written")
+}
+
+/// The note of a model file, and the principal components that its inputs are seen along, if there are any.
+///
+/// # Errors
+/// When it is not a model that [`export`] wrote.
+pub fn described(bytes: &[u8]) -> Result<(String, Option<Vec<f32>>), String> {
+    let wrong = |error: safetensors::SafeTensorError| format!("not a safetensors file: {error}");
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(wrong)?;
+    let note = header.metadata().as_ref().and_then(|notes| notes.get("paygo")).cloned();
+    let tensors = SafeTensors::deserialize(bytes).map_err(wrong)?;
+    let components = tensors.tensor("components").ok().filter(|found| found.dtype() == Dtype::F32);
+    let numbers = |found: TensorView<'_>| found.data().as_chunks().0.iter().map(|x| f32::from_le_bytes(*x)).collect();
+    Ok((note.ok_or("no model of paygo: its metadata have no note")?, components.map(numbers)))
 }
 
 /// The parameters of a model from a safetensors file that has all of its tensors, by name and shape.

@@ -204,7 +204,8 @@ impl Chain {
     /// A chunk is in the sum.
     fn count(&mut self, findings: &Findings) {
         self.mode = Target::Add;
-        self.loss += findings.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+        let finite = |&loss: &f32| if loss.is_finite() { f64::from(loss) } else { 0.0 };
+        self.loss += findings.losses.iter().map(finite).sum::<f64>();
         self.correct += findings.correct.iter().filter(|&&correct| correct).count();
     }
 }
@@ -327,24 +328,8 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
                 Part::Personal(Personal { spent: &mut moved, charge: personal.charge, sampled: Some(&sampled) })
             }
         };
-        // Without coins all are of one kind, and are cut at the same places.
-        let same =
-            |&a: &u32, &b: &u32| self.chain_of.as_ref().is_none_or(|chain| chain[a as usize] == chain[b as usize]);
-        let (longest, coins) = (self.longest, self.chain_of.is_some());
-        let mut start = 0;
-        let mut chains: Vec<(Range<usize>, Part<'_>)> = positions
-            .chunk_by(same)
-            .flat_map(|chain| {
-                let (first, others) = chain.split_at(longest.min(chain.len()));
-                // Of a chain by coins that is too long, each further example is one of its own: taking one away then changes two chains,
-                // however many there are.
-                std::iter::once(first).chain(others.chunks(if coins { 1 } else { longest }))
-            })
-            .map(|chain| {
-                start += chain.len();
-                (start - chain.len()..start, rest.take(chain.len()))
-            })
-            .collect();
+        let mut chains: Vec<(Range<usize>, Part<'_>)> =
+            self.cut(&positions).into_iter().map(|chain| (chain.clone(), rest.take(chain.len()))).collect();
         let mut found = BatchFindings { count: batch.len(), ..BatchFindings::default() };
         (self.first, self.pending) = (true, 0);
         for chains in chains.chunks_mut(self.wave.len()) {
@@ -375,6 +360,28 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         Ok(Secret::new(found))
     }
 
+    /// Where the chains of a batch begin and end, whose positions come chain by chain.
+    fn cut(&self, positions: &[u32]) -> Vec<Range<usize>> {
+        // Without coins all are of one kind, and are cut at the same places.
+        let same =
+            |&a: &u32, &b: &u32| self.chain_of.as_ref().is_none_or(|chain| chain[a as usize] == chain[b as usize]);
+        let (longest, coins) = (self.longest, self.chain_of.is_some());
+        let mut start = 0;
+        positions
+            .chunk_by(same)
+            .flat_map(|chain| {
+                let (first, others) = chain.split_at(longest.min(chain.len()));
+                // Of a chain by coins that is too long, each further example is one of its own: taking one away then changes two chains,
+                // however many there are.
+                std::iter::once(first).chain(others.chunks(if coins { 1 } else { longest }))
+            })
+            .map(|chain| {
+                start += chain.len();
+                start - chain.len()..start
+            })
+            .collect()
+    }
+
     /// The places of a batch, chain by chain, within a chain in the order of the batch; none where they stay as they are.
     fn order(&mut self, batch: &[u32]) -> Option<Arc<Vec<u32>>> {
         let chain_of = self.chain_of.as_ref()?;
@@ -392,6 +399,11 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
             Everybody { order: Arc::new(order), examples }
         });
         Some(Arc::clone(&everybody.order))
+    }
+
+    /// How many examples are worked on at a time, at most.
+    pub(crate) const fn rows_at_a_time(&self) -> usize {
+        self.rows
     }
 
     /// What single precision can add to what one example does to the sum, relative to the clip norm.
@@ -610,45 +622,20 @@ impl<M: Model + ?Sized> Task<'_, M> {
                 Part::Clip(clip) => clip.factors(rows, norms, factors),
                 Part::Personal(personal) => personal.factors(rows, norms, factors),
             }
-            // A gradient that is no number contributes nothing. Multiplying it by zero would keep the NaN, so the chunk is done again
-            // without it; whoever pays has paid.
-            if !norms.iter().all(|norm| norm.is_finite()) {
-                let finite: Vec<bool> = (0..rows).map(|row| whole_norm(rows, norms, row).is_finite()).collect();
-                return self.without_the_infinite(work, chunk, &finite, chain);
-            }
+            // A gradient that is no number contributes nothing, and is as much work as any other: time does not tell.
+            silence_the_infinite(rows, norms, factors);
             self.model.add_gradients(chunk, memory, Some(factors), &mut chain.sum, chain.mode);
         }
         chain.count(findings);
         Ok(())
     }
+}
 
-    /// The chunk again, with the same factors, without examples whose gradient is no number.
-    fn without_the_infinite(
-        &self,
-        work: &mut Work,
-        chunk: Chunk<'_>,
-        finite: &[bool],
-        chain: &mut Chain,
-    ) -> Result<(), MissingGradient> {
-        let Work { memory, findings, norms, factors } = work;
-        let (rows, length) = (finite.len(), self.model.input().len());
-        let mut keep = finite.iter().cycle();
-        factors.retain(|_| keep.next() == Some(&true));
-        let kept = |row: &usize| finite[*row];
-        let inputs: Vec<f32> =
-            (0..rows).filter(kept).flat_map(|row| &chunk.inputs[row * length..(row + 1) * length]).copied().collect();
-        let labels: Vec<u32> = (0..rows).filter(kept).map(|row| chunk.labels[row]).collect();
-        if labels.is_empty() {
-            return Ok(());
-        }
-        let chunk = Chunk::new(&inputs, &labels);
-        let memory = at_least(memory, self.model.memory(labels.len()));
-        self.model.examine(self.parameters, chunk, memory, findings)?;
-        // Some layers write gradients down while they find their norms.
-        self.model.squared_norms(chunk, memory, at_least(norms, self.model.groups() * labels.len()));
-        self.model.add_gradients(chunk, memory, Some(factors), &mut chain.sum, chain.mode);
-        chain.count(findings);
-        Ok(())
+/// Whose norm over all groups is no number gets the factor 0 in each of them.
+fn silence_the_infinite(rows: usize, norms: &[f64], factors: &mut [f32]) {
+    for row in 0..rows {
+        let finite = whole_norm(rows, norms, row).is_finite();
+        factors[row..].iter_mut().step_by(rows).for_each(|factor| *factor = if finite { *factor } else { 0.0 });
     }
 }
 

@@ -6,6 +6,8 @@
 use crate::batching::Batching;
 use paygo_accounting::params::{NoiseMultiplier, OutOfDomain};
 use paygo_accounting::schedule::{PublicAccuracy, Schedule, ValidationDecay};
+use paygo_noise::{DiscreteGaussian, Ratio, Release};
+use paygo_numeric::rounding::mul_up;
 use serde::{Deserialize, Serialize};
 
 /// What decides about noise and batches.
@@ -14,7 +16,7 @@ pub enum Policy {
     /// Noise known in advance for every epoch (\[Y\], T25).
     Schedule(Schedule),
     /// \[Y\]'s decay when the accuracy on public examples stalls.
-    Validation(ValidationDecay),
+    Validation(Validation),
     /// \[L\]'s: spends less while the model improves, and more, up to the baseline, when it does not.
     Adaptive(Adaptive),
     /// \[L\]'s for fine-tuning: starts noisy, and lowers the noise whenever progress stalls.
@@ -48,6 +50,8 @@ pub enum Observation {
         /// Whether the present setting could go on for as long as the policy wants to be sure of.
         lasts: bool,
     },
+    /// The budget does not cover another round of the present noise.
+    NotCovered,
 }
 
 /// When a noisy count has risen enough.
@@ -63,14 +67,21 @@ pub struct Progress {
     pub significance: f64,
 }
 
-/// Of a noisy count.
-pub(crate) fn check_noise_std(noise_std: f64) -> Result<(), OutOfDomain> {
-    // In single precision, with room for the tails.
-    if noise_std > 0.0 && noise_std <= 1e30 {
-        Ok(())
-    } else {
-        Err(OutOfDomain::new("noise_std", noise_std, "0 < noise_std <= 1e30"))
+/// A count of examples with exact discrete Gaussian noise of this standard deviation: the noise and its price in one. An example more,
+/// less or other changes the count by at most 1.
+pub(crate) fn count(noise_std: f64) -> Result<Release, OutOfDomain> {
+    if !(1e-3..=1e6).contains(&noise_std) {
+        return Err(OutOfDomain::new("noise_std", noise_std, "0.001 <= noise_std <= 1e6"));
     }
+    // ROUNDING: up; more noise costs less.
+    let variance = mul_up(noise_std, noise_std);
+    let variance = if variance <= 1_048_576.0 {
+        Ratio::at_least(variance)?
+    } else {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an integer up to 10^12")]
+        Ratio::new(variance.ceil() as u64, 1)?
+    };
+    Release::gaussian(DiscreteGaussian { variance }, 1)
 }
 
 impl Progress {
@@ -78,7 +89,7 @@ impl Progress {
         if self.period == 0 {
             return Err(OutOfDomain::new("period", self.period, "at least 1"));
         }
-        check_noise_std(self.noise_std)?;
+        count(self.noise_std)?;
         if !(0.0..f64::INFINITY).contains(&self.significance) {
             return Err(OutOfDomain::new("significance", self.significance, "0 or above, and finite"));
         }
@@ -95,6 +106,41 @@ impl Progress {
 
     fn is_progress(&self, before: f64, now: f64) -> bool {
         now - before >= self.significance * self.noise_std
+    }
+}
+
+/// \[Y\]'s decay. Where the budget does not cover another round of the noise it has come down to, the rest is spent on rounds of the noise
+/// before, which cost less.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Validation {
+    decay: ValidationDecay,
+    /// The noise before each time it came down, and is not back yet.
+    higher: Vec<NoiseMultiplier>,
+    /// Where it stays once it had to go up again.
+    stays: Option<NoiseMultiplier>,
+}
+
+impl From<ValidationDecay> for Validation {
+    fn from(decay: ValidationDecay) -> Self {
+        Self { decay, higher: Vec::new(), stays: None }
+    }
+}
+
+impl Validation {
+    fn noise_multiplier(&self) -> NoiseMultiplier {
+        self.stays.unwrap_or_else(|| self.decay.noise_multiplier())
+    }
+
+    fn observe(&mut self, accuracy: PublicAccuracy) {
+        let before = self.noise_multiplier();
+        if self.stays.is_none() {
+            self.decay.observe(accuracy);
+            self.higher.extend((self.noise_multiplier() < before).then_some(before));
+        }
+    }
+
+    fn go_up(&mut self) {
+        self.stays = self.higher.pop().or(self.stays);
     }
 }
 
@@ -229,7 +275,7 @@ impl Policy {
     pub fn noise_multiplier(&self, epoch: u64) -> Option<NoiseMultiplier> {
         match self {
             Self::Schedule(schedule) => schedule.noise_multiplier(epoch),
-            Self::Validation(decay) => Some(decay.noise_multiplier()),
+            Self::Validation(validation) => Some(validation.noise_multiplier()),
             Self::Adaptive(adaptive) => Some(adaptive.noise_multiplier()),
             Self::FineTune(fine_tune) => Some(fine_tune.noise_multiplier),
         }
@@ -255,6 +301,15 @@ impl Policy {
         }
     }
 
+    /// Whether rounds with more noise are left to try where the budget does not cover the coming one.
+    #[must_use]
+    pub const fn can_go_up(&self) -> bool {
+        match self {
+            Self::Validation(validation) => !validation.higher.is_empty(),
+            Self::Schedule(_) | Self::Adaptive(_) | Self::FineTune(_) => false,
+        }
+    }
+
     /// For how many epochs the present setting should last before less is spent.
     #[must_use]
     pub const fn reserve(&self) -> u64 {
@@ -270,14 +325,18 @@ impl Policy {
     /// [`OutOfDomain`] when an accuracy is not in [0, 1].
     pub fn observe(&mut self, observation: Observation) -> Result<(), OutOfDomain> {
         match (self, observation) {
-            (Self::Validation(decay), Observation::PublicAccuracy(accuracy)) => {
-                decay.observe(PublicAccuracy::new(accuracy)?);
+            (Self::Validation(validation), Observation::PublicAccuracy(accuracy)) => {
+                validation.observe(PublicAccuracy::new(accuracy)?);
             }
+            (Self::Validation(validation), Observation::NotCovered) => validation.go_up(),
             (Self::Adaptive(adaptive), Observation::NoisyCount { count, lasts }) => adaptive.observe(count, lasts),
             (Self::FineTune(fine_tune), Observation::NoisyCount { count, .. }) => fine_tune.observe(count),
-            (Self::Schedule(_), Observation::PublicAccuracy(_) | Observation::NoisyCount { .. })
+            (
+                Self::Schedule(_),
+                Observation::PublicAccuracy(_) | Observation::NoisyCount { .. } | Observation::NotCovered,
+            )
             | (Self::Validation(_), Observation::NoisyCount { .. })
-            | (Self::Adaptive(_) | Self::FineTune(_), Observation::PublicAccuracy(_)) => {}
+            | (Self::Adaptive(_) | Self::FineTune(_), Observation::PublicAccuracy(_) | Observation::NotCovered) => {}
         }
         Ok(())
     }
@@ -347,6 +406,31 @@ mod tests {
             noises.push(policy.noise_multiplier(0).expect("noise").get());
         }
         assert_eq!(noises, [2.0, 1.5, 1.5, 1.2, 1.2]);
+    }
+
+    /// What does not fit any more is followed by what still does, down to the first noise; and then there is nothing more to try.
+    #[test]
+    fn validation_goes_back_up_where_the_budget_ends() {
+        let decay = ValidationDecay::new(noise(4.0), 0.5, 0.0, 1, 1).expect("a decay");
+        let mut policy = Policy::Validation(decay.into());
+        let mut after = |observation| {
+            policy.observe(observation).expect("observed");
+            (policy.noise_multiplier(0).expect("noise").get(), policy.can_go_up())
+        };
+        let accuracy = Observation::PublicAccuracy;
+        // Progress, and then none.
+        let seen = [
+            (accuracy(0.5), (4.0, false)),
+            (accuracy(0.5), (2.0, true)),
+            (accuracy(0.4), (1.0, true)),
+            (Observation::NotCovered, (2.0, true)),
+            (accuracy(0.4), (2.0, true)), // stays there
+            (Observation::NotCovered, (4.0, false)),
+            (Observation::NotCovered, (4.0, false)),
+        ];
+        for (observation, expected) in seen {
+            assert_eq!(after(observation), expected, "{observation:?}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::gate::{Gate, GateError};
 use paygo_accounting::cost::{Cost, CostError};
 use paygo_accounting::filter::{Decision, Permit, Refusal};
 use paygo_accounting::mechanism::{Exponential, Mechanism};
-use paygo_accounting::params::{Epsilon, Neighbors, OutOfDomain};
+use paygo_accounting::params::{Count, Epsilon, Neighbors, OutOfDomain};
 use paygo_accounting::secret::Secret;
 use paygo_noise::{Source, coin};
 
@@ -78,6 +78,15 @@ impl Selection {
         let exact = Fraction::of(epsilon)?;
         // The double itself, which is what the coin is tossed with.
         Ok(Self { budgets, epsilon: Epsilon::new(epsilon)?, exact })
+    }
+
+    /// For each of so many candidates a plan of so many rounds, and the ε of the choice.
+    ///
+    /// # Errors
+    /// As [`Selection::new`]; and when there are no rounds, or too many.
+    pub fn of_plans(candidates: usize, round: &Cost, rounds: u64, epsilon: f64) -> Result<Self, OutOfDomain> {
+        let plan = Mechanism::Repeat { count: Count::new(rounds)?, of: Box::new(round.mechanism()) };
+        Self::new(vec![plan; candidates.min(MOST + 1)], epsilon)
     }
 
     /// How many candidates.

@@ -10,21 +10,55 @@ pub(crate) fn squared_norm(x: &[f32]) -> f64 {
     norm
 }
 
-/// Multiplies each row by its factor.
-pub(crate) fn scale_rows(matrix: &mut [f32], columns: usize, factors: &[f32]) {
+/// All bits of a number, or none where the factor is 0: 0 times what is no number would be no number. As much work for either.
+#[inline(always)]
+const fn mask(factor: f32) -> u32 {
+    if factor == 0.0 { 0 } else { u32::MAX }
+}
+
+/// Rows whose factor is 0 become 0, whatever was in them.
+pub(crate) fn silence_rows(matrix: &mut [f32], columns: usize, factors: &[f32]) {
     vectorized(
         #[inline(always)]
         || {
             for (row, &factor) in matrix.chunks_exact_mut(columns).zip(factors) {
+                let mask = mask(factor);
                 for number in row {
-                    *number *= factor;
+                    *number = f32::from_bits(number.to_bits() & mask);
                 }
             }
         },
     );
 }
 
-/// Writes each row, multiplied by its factor.
+/// Multiplies each row by its factor; by 0, whatever it is, to 0.
+pub(crate) fn scale_rows(matrix: &mut [f32], columns: usize, factors: &[f32]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for (row, &factor) in matrix.chunks_exact_mut(columns).zip(factors) {
+                let mask = mask(factor);
+                for number in row {
+                    *number = f32::from_bits((factor * *number).to_bits() & mask);
+                }
+            }
+        },
+    );
+}
+
+/// Whatever is no number, or infinite, becomes 0: as much work whether there is one or not.
+pub(crate) fn make_finite(numbers: &mut [f32]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for number in numbers {
+                *number = if number.is_finite() { *number } else { 0.0 };
+            }
+        },
+    );
+}
+
+/// Writes each row, multiplied by its factor; by 0, whatever it is, as 0.
 pub(crate) fn write_scaled_rows(target: &mut [f32], matrix: &[f32], factors: &[f32]) {
     vectorized(
         #[inline(always)]
@@ -32,8 +66,9 @@ pub(crate) fn write_scaled_rows(target: &mut [f32], matrix: &[f32], factors: &[f
             let columns = matrix.len() / factors.len().max(1);
             let rows = target.chunks_exact_mut(columns).zip(matrix.chunks_exact(columns));
             for ((target, row), &factor) in rows.zip(factors) {
+                let mask = mask(factor);
                 for (target, number) in target.iter_mut().zip(row) {
-                    *target = factor * number;
+                    *target = f32::from_bits((factor * number).to_bits() & mask);
                 }
             }
         },
@@ -103,7 +138,7 @@ pub(crate) fn copy_lines(
     }
 }
 
-/// Adds up the rows, each multiplied by its factor.
+/// Adds up the rows, each multiplied by its factor; by 0, whatever it is, to nothing.
 pub(crate) fn add_scaled_rows(target: &mut [f32], matrix: &[f32], factors: &[f32], mode: Target) {
     vectorized(
         #[inline(always)]
@@ -112,8 +147,9 @@ pub(crate) fn add_scaled_rows(target: &mut [f32], matrix: &[f32], factors: &[f32
                 target.fill(0.0);
             }
             for (row, &factor) in matrix.chunks_exact(target.len()).zip(factors) {
+                let mask = mask(factor);
                 for (target, number) in target.iter_mut().zip(row) {
-                    *target += factor * number;
+                    *target += f32::from_bits((factor * number).to_bits() & mask);
                 }
             }
         },

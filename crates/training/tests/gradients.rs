@@ -5,9 +5,10 @@ use paygo_noise::Source;
 use paygo_training::data::{Examples, Shape};
 use paygo_training::gradient::{Clip, NORM_MARGIN, Personal, Scaling, Summer};
 use paygo_training::model::{
-    Activation, Chunk, Convolution, Findings, Function, Gradient, Kind, Layer, Linear, Model, Network, Normalization,
-    OneByOne, Pass, Pool, Reference, Residual, Sequence, Start, Tensor,
+    Activation, Chunk, Convolution, Findings, Function, Gradient, Kind, Layer, Linear, MissingGradient, Model, Network,
+    Normalization, OneByOne, Pass, Pool, Reference, Residual, Sequence, Start, Target, Tensor,
 };
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn numbers(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_769).wrapping_add(1);
@@ -351,6 +352,90 @@ fn an_example_whose_gradient_is_no_number_contributes_nothing_and_pays() {
     let halves: Vec<f64> = gradient(&model, &parameters, &examples, 0).iter().map(|x| x / 2.0).collect();
     assert_eq!(summer.total().expose(), halves);
     assert_eq!(spent, [1, 100, 1]);
+}
+
+/// Counts what is done with chunks.
+struct Counting {
+    inner: Network,
+    examined: AtomicUsize,
+}
+
+impl Model for Counting {
+    fn input(&self) -> Shape {
+        self.inner.input()
+    }
+    fn classes(&self) -> usize {
+        self.inner.classes()
+    }
+    fn tensors(&self) -> &[Tensor] {
+        self.inner.tensors()
+    }
+    fn groups(&self) -> usize {
+        self.inner.groups()
+    }
+    fn memory(&self, rows: usize) -> usize {
+        self.inner.memory(rows)
+    }
+    fn predict(&self, parameters: &[f32], chunk: Chunk<'_>, memory: &mut [f32], findings: &mut Findings) {
+        self.inner.predict(parameters, chunk, memory, findings);
+    }
+    fn examine(
+        &self,
+        parameters: &[f32],
+        chunk: Chunk<'_>,
+        memory: &mut [f32],
+        findings: &mut Findings,
+    ) -> Result<(), MissingGradient> {
+        self.examined.fetch_add(chunk.labels.len(), Ordering::SeqCst);
+        self.inner.examine(parameters, chunk, memory, findings)
+    }
+    fn squared_norms(&self, chunk: Chunk<'_>, memory: &mut [f32], norms: &mut [f64]) {
+        self.inner.squared_norms(chunk, memory, norms);
+    }
+    fn add_gradients(
+        &self,
+        chunk: Chunk<'_>,
+        memory: &mut [f32],
+        factors: Option<&[f32]>,
+        sum: &mut [f32],
+        mode: Target,
+    ) {
+        self.inner.add_gradients(chunk, memory, factors, sum, mode);
+    }
+}
+
+/// Time does not tell whether somebody's gradient is no number; and it does not touch the others, in any layer.
+#[test]
+fn an_example_whose_gradient_is_no_number_is_no_more_work() {
+    let (input, count) = (shape(4, 4, 70), 9);
+    let large = Convolution::new(input, 60, 3, 1, 1).expect("fits");
+    let large = Network::new(Sequence::new(input, vec![Box::new(large), Box::new(Linear::new(16 * 60, 3))]));
+    for (name, inner) in networks().into_iter().chain([("a large convolution", large)]) {
+        let model = Counting { inner, examined: AtomicUsize::new(0) };
+        let parameters = parameters(&model);
+        let usual = examples(model.input(), model.classes(), count, 8);
+        let length = model.input().len();
+        let inputs: Vec<f32> = (0..count)
+            .flat_map(|i| usual.input(i).iter().map(move |&x| if i == 4 { f32::MAX * x.signum() } else { x }))
+            .collect();
+        assert_eq!(inputs.len(), count * length);
+        let odd = usual.with_inputs(model.input(), inputs).expect("finite");
+        for clip in [Clip::whole(0.1).expect("a norm"), Clip::by_layer(0.1, model.groups()).expect("a norm")] {
+            let sum = |examples: &Examples| {
+                model.examined.store(0, Ordering::SeqCst);
+                let mut source = Source::insecure_from_seed(4);
+                let mut summer = Summer::new(&model, examples, count, Neighbors::ZeroOut, &mut source);
+                let batch: Vec<u32> = (0..9).collect();
+                let found = summer.add_up(&parameters, &batch, Scaling::Clip(&clip)).expect("a sum").expose();
+                assert!(found.loss.is_finite());
+                (summer.total().expose().to_vec(), model.examined.load(Ordering::SeqCst))
+            };
+            let (usual, work) = sum(&usual);
+            let (odd, same) = sum(&odd);
+            assert_eq!(work, same, "{name}");
+            assert!(usual.iter().chain(&odd).all(|x| x.is_finite()), "{name}");
+        }
+    }
 }
 
 struct Forgetful;

@@ -13,7 +13,9 @@ use paygo_training::batching::{Batching, Sampler};
 use paygo_training::data::{Examples, Public, Shape, generate};
 use paygo_training::gate::{FilterGate, Gate, GateError};
 use paygo_training::gradient::Clip;
-use paygo_training::model::{Activation, Function, Linear, Network, Sequence};
+use paygo_training::model::{
+    Activation, Chunk, Findings, Function, Linear, MissingGradient, Model, Network, Sequence, Target as AddTo, Tensor,
+};
 use paygo_training::optimizer::{Method, Optimizer, Rate};
 use paygo_training::personal::{Allowance, Spending};
 use paygo_training::policy::{Adaptive, FineTune, Lever, Observation, Policy, Progress};
@@ -105,7 +107,8 @@ fn a_run_stops_when_the_filter_refuses_and_never_spends_more() {
     assert!(run.epsilon().expect("an odometer").get() > 0.5);
 }
 
-/// A policy that halves the noise every epoch overspends soon; the filter stops it with the budget intact.
+/// A policy that halves the noise every epoch overspends soon; the filter stops that with the budget intact, and what is left is spent on
+/// rounds with more noise, as long as one fits.
 #[test]
 fn a_policy_that_overspends_is_stopped() {
     let (model, examples) = (perceptron(31, 8, 2), generate::census(500, 1));
@@ -113,17 +116,28 @@ fn a_policy_that_overspends_is_stopped() {
     let decay = ValidationDecay::new(noise(8.0), 0.5, 1.0, 1, 1).expect("a decay");
     let public = Public::declare(generate::census(100, 2));
     let setting = Setting {
-        policy: Policy::Validation(decay),
+        policy: Policy::Validation(decay.into()),
         public: Some(&public),
         batching: Batching::BallsAndBins { batches: 5 },
         ..Setting::new(&model, &examples)
     };
     let mut run = setting.run(Box::new(Arc::clone(&gate)), Box::new(())).expect("a run");
     assert!(matches!(to_the_end(&mut run), Ending::Refused(_)));
-    // 1/128 + 1/32 + 1/8 + 1/2 fit; the next would be 2.
-    assert_eq!(run.position().epoch, 4);
+    // 1/128 + 1/32 + 1/8 + 1/2 fit; the next would be 2. Of the 86/256 that are left, 1/8 and 1/32 fit twice and 1/128 three times.
+    assert_eq!(run.position().epoch, 4 + 2 + 2 + 3);
     let meters = gate.lock().expect("a gate").filter().meters();
-    assert_eq!(meters[0].spent.to_string(), "0.6640625");
+    assert_eq!(meters[0].spent.to_string(), "1");
+    // And a run that is taken up again in the middle of it goes on in the same way.
+    let (state, noise_multiplier) = (run.state(), run.noise_multiplier());
+    let setting = Setting {
+        policy: Policy::Validation(ValidationDecay::new(noise(8.0), 0.5, 1.0, 1, 1).expect("a decay").into()),
+        public: Some(&public),
+        batching: Batching::BallsAndBins { batches: 5 },
+        ..Setting::new(&model, &examples)
+    };
+    let mut again = setting.run(zcdp("1"), Box::new(())).expect("a run");
+    again.resume(state, &[]).expect("resumed");
+    assert_eq!((again.noise_multiplier(), noise_multiplier), (Some(noise(8.0)), Some(noise(8.0))));
 }
 
 #[test]
@@ -166,7 +180,7 @@ fn what_does_not_fit_is_an_error() {
     let setting = Setting { model: &other, ..Setting::new(&model, &examples) };
     assert!(error(setting, Neighbors::AddRemove).contains("takes inputs of shape 30"));
     let decay = ValidationDecay::new(noise(8.0), 0.5, 0.0, 1, 1).expect("a decay");
-    let setting = Setting { policy: Policy::Validation(decay), ..Setting::new(&model, &examples) };
+    let setting = Setting { policy: Policy::Validation(decay.into()), ..Setting::new(&model, &examples) };
     assert!(error(setting, Neighbors::AddRemove).contains("public examples"));
     let setting = Setting { batching: Batching::Shuffled { size: 10 }, ..Setting::new(&model, &examples) };
     assert!(error(setting, Neighbors::AddRemove).contains("not accounted under add-remove"));
@@ -189,6 +203,89 @@ fn what_does_not_fit_is_an_error() {
     let target = Target { accuracy: 1.5, noise_std: 1.0, period: 1 };
     let stop = Stop { target: Some(target), ..Stop::default() };
     assert!(error(Setting { stop, ..Setting::new(&model, &examples) }, Neighbors::AddRemove).contains("accuracy"));
+}
+
+/// A sampler that was made for other examples, and a model that looks at the rows beside: refused before anything is charged.
+#[test]
+fn what_privacy_rests_on_is_looked_at_before_the_first_step() {
+    let examples = generate::census(200, 1);
+    fn start<M: Model>(model: &M, examples: &Examples, counted: usize) -> Result<(), TrainError> {
+        let plan = Plan {
+            model,
+            examples,
+            public: None,
+            sampler: Sampler::new(Batching::Full, Neighbors::AddRemove, 200, counted)?,
+            privacy: Privacy::Clipped(Clip::whole(1.0)?),
+            policy: uniform(2.0),
+            optimizer: Optimizer::new(Method::Sgd { momentum: 0.0 }, Rate::Constant(0.5), model.parameters())?,
+            stop: Stop::default(),
+        };
+        Run::new(plan, 200, Some(zcdp("1")), None, Box::new(()), Source::insecure_from_seed(3)).map(|_| ())
+    }
+    let model = perceptron(31, 4, 2);
+    start(&model, &examples, 200).expect("a run");
+    // One fewer would be drawn from; one more would not be there.
+    for counted in [199, 201] {
+        let error = start(&model, &examples, counted).expect_err("refused").to_string();
+        assert!(error.contains(&format!("made for {counted} examples; there are 200")), "{error}");
+    }
+    for nosy in [false, true] {
+        let started = start(&Neighborly { inner: perceptron(31, 4, 2), nosy }, &examples, 200);
+        assert_eq!(matches!(started, Err(TrainError::Dependent)), nosy, "{started:?}");
+    }
+}
+
+/// A network whose gradients grow with how many others there are, if it is nosy.
+struct Neighborly {
+    inner: Network,
+    nosy: bool,
+}
+
+impl Model for Neighborly {
+    fn input(&self) -> Shape {
+        self.inner.input()
+    }
+    fn classes(&self) -> usize {
+        self.inner.classes()
+    }
+    fn tensors(&self) -> &[Tensor] {
+        self.inner.tensors()
+    }
+    fn groups(&self) -> usize {
+        self.inner.groups()
+    }
+    fn memory(&self, rows: usize) -> usize {
+        self.inner.memory(rows)
+    }
+    fn predict(&self, parameters: &[f32], chunk: Chunk<'_>, memory: &mut [f32], findings: &mut Findings) {
+        self.inner.predict(parameters, chunk, memory, findings);
+    }
+    fn examine(
+        &self,
+        parameters: &[f32],
+        chunk: Chunk<'_>,
+        memory: &mut [f32],
+        findings: &mut Findings,
+    ) -> Result<(), MissingGradient> {
+        let mut parameters = parameters.to_vec();
+        if self.nosy && chunk.labels.len() > 4 {
+            parameters.iter_mut().for_each(|parameter| *parameter *= 1.001);
+        }
+        self.inner.examine(&parameters, chunk, memory, findings)
+    }
+    fn squared_norms(&self, chunk: Chunk<'_>, memory: &mut [f32], norms: &mut [f64]) {
+        self.inner.squared_norms(chunk, memory, norms);
+    }
+    fn add_gradients(
+        &self,
+        chunk: Chunk<'_>,
+        memory: &mut [f32],
+        factors: Option<&[f32]>,
+        sum: &mut [f32],
+        mode: AddTo,
+    ) {
+        self.inner.add_gradients(chunk, memory, factors, sum, mode);
+    }
 }
 
 /// Nobody is drawn in most steps; the model moves by noise alone, and is charged.
@@ -303,9 +400,40 @@ fn the_budget_of_each_example_is_charged_whatever_came_before() {
     let gate = Arc::new(Mutex::new(*zcdp_under("2", Neighbors::ZeroOut)));
     let setting = Setting { batching: Batching::Full, privacy, ..Setting::new(&model, &examples) };
     let mut run = setting.run(Box::new(Arc::clone(&gate)), Box::new(())).expect("a run");
-    run.noisy_count(10.0).expect("counted").expect("covered");
+    // A whole number: its noise is on integers, and no digit tells more.
+    let count = run.noisy_count(10.0).expect("counted").expect("covered");
+    assert_eq!(count.fract(), 0.0);
     run.advance(&mut |_| ControlFlow::Continue(())).expect("a round");
     assert_eq!(gate.lock().expect("a gate").filter().meters()[0].spent.to_string(), "1.005");
+}
+
+/// A gate that admits a cheaper count than it is asked for.
+struct Generous(FilterGate<Zcdp>);
+
+impl Gate for Generous {
+    fn neighbors(&self) -> Neighbors {
+        self.0.neighbors()
+    }
+
+    fn request(&mut self, cost: &Cost) -> Result<Decision, GateError> {
+        let mechanism = paygo_accounting::mechanism::Mechanism::gaussian(1000.0)?;
+        let cheap = Cost::of(&mechanism, self.neighbors())?;
+        self.0.request(if cost.rho().is_some_and(|rho| rho.get() < 0.1) { &cheap } else { cost })
+    }
+
+    fn room(&mut self, cost: &Cost, most: u64) -> Result<u64, GateError> {
+        self.0.room(cost, most)
+    }
+}
+
+#[test]
+fn a_count_is_drawn_for_a_permit_of_its_own_cost_only() {
+    let (model, examples) = (perceptron(31, 4, 2), generate::census(100, 7));
+    let gate = Box::new(Generous(*zcdp("2")));
+    let mut run = Setting::new(&model, &examples).run(gate, Box::new(())).expect("a run");
+    let error = run.noisy_count(10.0).expect_err("not covered").to_string();
+    assert!(error.contains("the permit was given for another mechanism"), "{error}");
+    run.noisy_count(1.0).expect("counted").expect("covered");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod shared;
 mod status;
 
 use super::arguments::Decimal;
+use super::interrupt;
 use super::ledger::{Place, PlaceArguments};
 use super::output::{print, print_json, table};
 use anyhow::Context;
@@ -26,12 +27,13 @@ use shared::Hold;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "All rows of a person become one contribution, clipped as a whole; the noise is discrete Gaussian and does not depend on the data.\nEach person pays for what their own rows did. A person whose budget does not cover a question is left out of it; who, and how\nmany, is secret. With --accounts the spending is kept from run to run; the charge is on disk before the noise is drawn.\nExit 0: answered, 1: refused (--mode worst-case only), 2: something was wrong; nothing was charged unless the message says so.\n\nExamples:\n  paygo query sales.csv --person customer --budget epsilon=1,delta=1e-6 --sum amount --clip 0..100 --noise-std 500\n  paygo query sales.parquet --person customer --budget epsilon=1,delta=1e-6 --accounts sales.accounts \\\n      --count --where \"country = 'DE' and age >= 18\" --noise-std 20\n  paygo query sales/ --queries examples/queries.toml --dry-run\n  paygo query account --accounts sales.accounts --person 4711\n  paygo query status --accounts sales.accounts\n  paygo query sales.csv --person customer --budget rho=0.01 --accounts sales.accounts --ledger our.ledger --dataset sales --count --noise-std 20\ndocs/individual.md says what each question computes and what is promised."
+    after_help = "All rows of a person become one contribution, clipped as a whole; the noise is discrete Gaussian and does not depend on the data.\nEach person pays for what their own rows did. A person whose budget does not cover a question is left out of it; who, and how\nmany, is secret. With --accounts the spending is kept from run to run; the charge is on disk before the noise is drawn.\nExit 0: answered, 1: refused (--mode worst-case only), 2: something was wrong; nothing was charged unless the message says so.\nCtrl-C, SIGTERM and SIGHUP while rows are read end it with exit 130: nothing is charged, and what the ledger held for it is given back;\nafter that it is answered. A second one ends it at once, and what was reserved stays charged.\n\nExamples:\n  paygo query sales.csv --person customer --budget epsilon=1,delta=1e-6 --sum amount --clip 0..100 --noise-std 500\n  paygo query sales.parquet --person customer --budget epsilon=1,delta=1e-6 --accounts sales.accounts \\\n      --count --where \"country = 'DE' and age >= 18\" --noise-std 20\n  paygo query sales/ --queries examples/queries.toml --dry-run\n  paygo query account --accounts sales.accounts --person 4711\n  paygo query status --accounts sales.accounts\n  paygo query sales.csv --person customer --budget rho=0.01 --accounts sales.accounts --ledger our.ledger --dataset sales --count --noise-std 20\ndocs/individual.md says what each question computes and what is promised."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -335,14 +337,22 @@ fn answers(asked: &Asked, plan: &plan::Plan, table: &Table, place: Option<&Place
     opening.finish_and_clear();
     let mut source = Source::from_operating_system()?;
     let before = accounts.rounds();
+    interrupt::listen()?;
     let outcome = Hold::take(place, &accounts, || plan.worst_case(asked)).and_then(|hold| {
+        let is_over = asked.settings.mode == Mode::WorstCase || (before == 0 && fresh.is_some());
+        let hold = Mutex::new(hold);
         let reading = bar("reading rows")?;
-        let outcome = ask(table, &asked.layout, &mut accounts, asked.manner, &mut source, &|size| reading.inc(size));
+        let progress = |size| {
+            if interrupt::requested() {
+                give_up(&hold, !is_over, fresh.filter(|_| before == 0));
+            }
+            reading.inc(size);
+        };
+        let outcome = ask(table, &asked.layout, &mut accounts, asked.manner, &mut source, &progress);
         reading.finish_and_clear();
         // Nothing was drawn unless the accounts say so.
         let drawn = outcome.is_ok() || accounts.rounds() > before;
-        let is_over = asked.settings.mode == Mode::WorstCase || (before == 0 && fresh.is_some());
-        if let Err(error) = hold.end(drawn || !is_over) {
+        if let Err(error) = hold.into_inner().unwrap_or_else(PoisonError::into_inner).end(drawn || !is_over) {
             eprintln!("note: what was reserved stays charged: {error:#}");
         }
         Ok(outcome?)
@@ -352,6 +362,21 @@ fn answers(asked: &Asked, plan: &plan::Plan, table: &Table, place: Option<&Place
         std::fs::remove_file(path).with_context(|| path.display().to_string())?;
     }
     outcome
+}
+
+/// Ends the process while rows are read, where nothing has been drawn yet. Whoever reads beside waits here, so nothing will be.
+fn give_up(hold: &Mutex<Hold<'_>>, stays: bool, fresh: Option<&Path>) -> ! {
+    let mut hold = hold.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Err(error) = hold.take_over().end(stays) {
+        eprintln!("note: what was reserved stays charged: {error:#}");
+    }
+    if let Some(path) = fresh
+        && let Err(error) = std::fs::remove_file(path)
+    {
+        eprintln!("note: {}: {error}", path.display());
+    }
+    eprintln!("interrupted: nothing was asked, and no noise was drawn");
+    std::process::exit(i32::from(interrupt::EXIT))
 }
 
 /// Answers first, then the rest.

@@ -123,6 +123,11 @@ impl<'a> Hold<'a> {
         }
     }
 
+    /// All that is held, for whoever ends it in another's place.
+    pub(super) fn take_over(&mut self) -> Self {
+        Self { place: self.place, ids: std::mem::take(&mut self.ids) }
+    }
+
     /// Keeps it charged, or gives it back where nothing was drawn. What cannot be said stays charged.
     pub(super) fn end(self, stays: bool) -> anyhow::Result<()> {
         let Some(place) = self.place else { return Ok(()) };

@@ -2,13 +2,14 @@
 
 use super::model::Model;
 use super::privacy::Privacy;
+use super::select::Select;
 use anyhow::Context;
 use paygo_accounting::params::{Neighbors, NoiseMultiplier};
 use paygo_noise::Source;
 use paygo_training::batching::{Batching, Sampler};
 use paygo_training::data::csv;
 use paygo_training::data::schema::{Missing, Schema};
-use paygo_training::data::sets::{Set, Split};
+use paygo_training::data::sets::{ADULT_SCHEMA, CANCER_SCHEMA, Set, Split};
 use paygo_training::data::{Examples, Shape, generate};
 use paygo_training::gate::Gate;
 use paygo_training::model::Network;
@@ -33,6 +34,8 @@ pub(super) struct Config {
     pub(super) stop: StopAt,
     /// A safetensors file to start from: a model trained before, on other data.
     pub(super) start_from: Option<PathBuf>,
+    /// A private choice among candidates, before training.
+    pub(super) select: Option<Select>,
 }
 
 /// Where the examples come from.
@@ -151,15 +154,21 @@ impl Config {
         by_epochs.into_iter().chain(by_steps).min()
     }
 
+    /// Whether anything but gradients is released: counts, principal components, a selection.
+    pub(super) fn releases_integers(&self) -> bool {
+        let counts = self.privacy.as_ref().is_some_and(Privacy::counts) || self.stop.target.is_some();
+        counts || self.data.principal_components.is_some() || self.select.is_some()
+    }
+
     /// What the budget covers, in words, where it is known in advance that it does not cover all that is asked for.
     pub(super) fn forecast(&self, sampler: &Sampler, network: &Network) -> anyhow::Result<Option<String>> {
         let Some(privacy) = self.privacy.as_ref().filter(|privacy| privacy.is_scheduled()) else { return Ok(None) };
         let each = sampler.steps_per_round();
         let Some(wanted) = self.rounds(sampler) else { return Ok(None) };
         // Components and counts are charged too, and not looked at here.
-        let is_all = self.data.principal_components.is_none() && self.stop.target.is_none();
+        let is_all = !self.releases_integers();
         let [at_most, about] = if is_all { ["", ""] } else { ["at most ", "about "] };
-        Ok(privacy.shortfall(sampler, network, wanted)?.map(|(covered, enough)| {
+        Ok(privacy.shortfall(sampler, network, self.releases_integers(), wanted)?.map(|(covered, enough)| {
             let [covered, asked] = [covered, wanted].map(|rounds| rounds.saturating_mul(each));
             let text = format!("the budget covers {at_most}{covered} of the {asked} steps that are asked for");
             match enough {
@@ -248,6 +257,11 @@ fn key_at(text: &str, place: usize) -> Option<&str> {
 impl Data {
     /// The declared columns, as they were written.
     pub(super) fn schema_text(&self, beside: &Path) -> Option<String> {
+        match self.set.as_deref() {
+            Some("adult") => return Some(ADULT_SCHEMA.to_owned()),
+            Some("cancer") => return Some(CANCER_SCHEMA.to_owned()),
+            Some(_) | None => {}
+        }
         std::fs::read_to_string(beside.join(self.schema.as_ref()?)).ok()
     }
 

@@ -11,26 +11,28 @@ pub(super) struct Metrics {
     pub(super) steps: u64,
     pub(super) noise_multiplier: f64,
     pub(super) batch: usize,
-    pub(super) epsilon: Option<f64>,
+    /// The odometer's reading: with probability 1 − δ the privacy loss never passes it.
+    pub(super) odometer: Option<f64>,
     /// How many more rounds of this noise and these batches the budget covers.
     pub(super) rounds_left: Option<u64>,
     pub(super) public_accuracy: Option<f64>,
     pub(super) public_loss: Option<f64>,
     pub(super) secret_loss: Option<f64>,
-    pub(super) samples_per_second: f64,
+    /// Where it may be shown: it follows how many examples there are.
+    pub(super) samples_per_second: Option<f64>,
 }
 
 impl Metrics {
     pub(super) fn json(&self) -> Value {
         let mut value = json!({
             "epoch": self.epoch, "steps": self.steps, "noise_multiplier": self.noise_multiplier, "batch": self.batch,
-            "samples_per_second": self.samples_per_second.round(),
         });
         let more = [
-            ("epsilon", self.epsilon),
+            ("odometer", self.odometer),
             ("public_accuracy", self.public_accuracy),
             ("public_loss", self.public_loss),
             ("SECRET_training_loss", self.secret_loss),
+            ("samples_per_second", self.samples_per_second),
         ];
         for (name, number) in more {
             if let Some(number) = number {
@@ -53,20 +55,20 @@ impl Metrics {
             steps: count("steps")?,
             noise_multiplier: number("noise_multiplier")?,
             batch: usize::try_from(count("batch")?).ok()?,
-            epsilon: number("epsilon"),
+            odometer: number("odometer"),
             rounds_left: count("rounds_left"),
             public_accuracy: number("public_accuracy"),
             public_loss: number("public_loss"),
             secret_loss: number("SECRET_training_loss"),
-            samples_per_second: number("samples_per_second")?,
+            samples_per_second: number("samples_per_second"),
         })
     }
 
-    /// `epoch 3, epsilon 0.81, 410 rounds left, noise 1.6, accuracy 0.912, 51234 samples/s`
+    /// `epoch 3, odometer 0.81, 410 rounds left, noise 1.6, public accuracy 0.912, loss 0.31`
     pub(super) fn describe(&self) -> String {
         let mut text = format!("epoch {}", self.epoch);
-        if let Some(epsilon) = self.epsilon {
-            text += &format!(", epsilon {}", shown_up(epsilon));
+        if let Some(reading) = self.odometer {
+            text += &format!(", odometer {}", shown_up(reading));
         }
         if let Some(rounds) = self.rounds_left {
             text += &format!(", {rounds} rounds left");
@@ -80,7 +82,16 @@ impl Metrics {
         if let Some(loss) = self.secret_loss {
             text += &format!(", SECRET training loss {loss:.4}");
         }
-        text + &format!(", {:.0} samples/s", self.samples_per_second)
+        if let Some(speed) = self.samples_per_second {
+            text += &format!(", {speed:.0} samples/s");
+        }
+        text
+    }
+
+    /// Whether what was released cannot be a model any more: parameters of more than a million, or losses that are no numbers.
+    pub(super) fn diverges(&self, parameters: &[f32]) -> bool {
+        let is_lost = |&parameter: &f32| parameter.is_nan() || parameter.abs() > 1e6;
+        parameters.iter().any(is_lost) || self.public_loss.is_some_and(|loss| !loss.is_finite())
     }
 
     /// What a folder has, up to where the run stands: what was written after its last checkpoint is not part of it any more.

@@ -1,16 +1,17 @@
 //! The words for a budget and its noise, checked against batches and model.
 
+use super::noise::Noise;
 use anyhow::Context;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Mixture};
 use paygo_accounting::params::{Neighbors, NoiseMultiplier, Order};
-use paygo_accounting::schedule::{Schedule, ValidationDecay};
+use paygo_accounting::schedule::Schedule;
 use paygo_accounting::wire::{FilterKind, FilterWords, Neighbors as NeighborWords, Number};
 use paygo_training::batching::{Batching, Sampler};
 use paygo_training::gradient::Clip;
 use paygo_training::model::{Model as _, Network};
 use paygo_training::personal::Allowance;
-use paygo_training::policy::{Adaptive, FineTune, Lever, Policy, Progress};
+use paygo_training::policy::Policy;
 use serde::Deserialize;
 
 /// What makes it private.
@@ -26,7 +27,7 @@ pub(super) struct Privacy {
     /// The kind of filter [default: the tightest that takes what is asked].
     filter: Option<FilterKind>,
     /// Each example's gradient is scaled down to this norm.
-    clip_norm: f64,
+    pub(super) clip_norm: f64,
     /// Clip each layer instead, and pay for every layer.
     #[serde(default)]
     clip_by_layer: bool,
@@ -49,21 +50,6 @@ fn record() -> String {
     "record".to_owned()
 }
 
-/// How noise changes.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Noise {
-    Uniform { noise_multiplier: f64 },
-    Time { noise_multiplier: f64, rate: f64 },
-    Exponential { noise_multiplier: f64, rate: f64 },
-    Step { noise_multiplier: f64, rate: f64, period: u64 },
-    Polynomial { noise_multiplier: f64, rate: f64, last: f64, period: u64 },
-    Validation { noise_multiplier: f64, rate: f64, threshold: f64, period: usize, window: usize },
-    Adaptive { noise_multiplier: f64, step: f64, reserve: u64, progress: Progress },
-    AdaptiveBatch { noise_multiplier: f64, step: f64, least: f64, reserve: u64, progress: Progress },
-    FineTune { noise_multiplier: f64, step: f64, least: f64, progress: Progress },
-}
-
 /// A privacy section, checked against sampler and model.
 pub(super) struct Checked {
     pub(super) clip: Clip,
@@ -78,6 +64,11 @@ pub(super) struct Checked {
 const LONGEST: u64 = 1000;
 
 impl Checked {
+    /// The noise of the first epoch.
+    pub(super) fn first_noise(&self) -> anyhow::Result<NoiseMultiplier> {
+        self.policy.noise_multiplier(0).context("the schedule has no noise for the first epoch")
+    }
+
     /// How many rounds the budget covers, of those that are wanted, where noise follows a schedule; all, where that would take long to
     /// find out.
     fn covered(&self, sampler: &Sampler, wanted: u64) -> anyhow::Result<u64> {
@@ -104,9 +95,9 @@ impl Checked {
     }
 }
 
-/// The policy of training that is not private: noise is not looked at.
-pub(super) fn no_policy() -> anyhow::Result<Policy> {
-    Ok(Policy::Schedule(Schedule::Uniform { initial: NoiseMultiplier::new(1.0)? }))
+/// The same noise throughout.
+pub(super) const fn uniform(noise_multiplier: NoiseMultiplier) -> Policy {
+    Policy::Schedule(Schedule::Uniform { initial: noise_multiplier })
 }
 
 impl Privacy {
@@ -122,7 +113,7 @@ impl Privacy {
 
     /// Whether noise follows a schedule for all, whatever happens.
     pub(super) const fn is_scheduled(&self) -> bool {
-        !self.individual && !self.noise.counts() && !matches!(self.noise, Noise::Validation { .. })
+        !self.individual && self.noise.is_scheduled()
     }
 
     pub(super) fn neighbors(&self) -> Neighbors {
@@ -134,12 +125,13 @@ impl Privacy {
         &self,
         sampler: &Sampler,
         network: &Network,
+        integers: bool,
         wanted: u64,
     ) -> anyhow::Result<Option<(u64, Option<f64>)>> {
         let covered = |factor: f64| -> anyhow::Result<u64> {
             let mut scaled = self.clone();
             *scaled.noise.first() *= factor;
-            scaled.check(sampler, network)?.covered(sampler, wanted)
+            scaled.check(sampler, network, integers)?.covered(sampler, wanted)
         };
         let now = covered(1.0)?;
         if now >= wanted {
@@ -161,13 +153,43 @@ impl Privacy {
         Ok(Some((now, Some((enough * 100.0).ceil() / 100.0))))
     }
 
-    pub(super) fn check(&self, sampler: &Sampler, network: &Network) -> anyhow::Result<Checked> {
-        let neighbors = Neighbors::from(self.neighbors);
-        let clip = if self.clip_by_layer {
+    /// The tightest filter that takes what is asked.
+    const fn default_filter(&self, batching: Batching, integers: bool) -> FilterKind {
+        match (self.individual, batching) {
+            (true, Batching::Poisson { .. }) => FilterKind::FixedOrder,
+            (_, Batching::Full) | (false, Batching::Shuffled { .. }) if !integers => FilterKind::Gdp,
+            (_, Batching::Full | Batching::Shuffled { .. }) => FilterKind::Zcdp,
+            (_, Batching::Poisson { .. } | Batching::BallsAndBins { .. }) => FilterKind::Mixture,
+        }
+    }
+
+    /// The rule at the order that the file names, or at the one at which the most rounds fit; it is known before any data is seen.
+    fn fixed_order(&self, budget: Budget, round: &Cost) -> anyhow::Result<FixedOrder> {
+        if let Some(order) = self.order {
+            return Ok(FixedOrder::new(Order::new(order)?, budget)?);
+        }
+        let rounds = |rule: &FixedOrder| {
+            let filter = Filter::new(rule.clone(), round.neighbors());
+            filter.price(round).map_or(0, |price| filter.room_for(&price, 10_000_000))
+        };
+        let best =
+            ORDERS.iter().filter_map(|&order| FixedOrder::new(Order::new(order).ok()?, budget).ok()).max_by_key(rounds);
+        best.context("no Rényi order can serve this epsilon and delta")
+    }
+
+    /// How gradients are clipped.
+    pub(super) fn clip(&self, network: &Network) -> anyhow::Result<Clip> {
+        Ok(if self.clip_by_layer {
             Clip::by_layer(self.clip_norm, network.groups())?
         } else {
             Clip::whole(self.clip_norm)?
-        };
+        })
+    }
+
+    /// `integers`: whether counts or components are released, too. Their noise is exact, on integers, and has a ρ and no μ.
+    pub(super) fn check(&self, sampler: &Sampler, network: &Network, integers: bool) -> anyhow::Result<Checked> {
+        let neighbors = Neighbors::from(self.neighbors);
+        let clip = self.clip(network)?;
         anyhow::ensure!(
             !self.individual || neighbors == Neighbors::ZeroOut,
             "privacy.individual goes with neighbors = \"zero-out\", where the others keep their places; given {neighbors}"
@@ -186,37 +208,22 @@ impl Privacy {
         let noise = policy.noise_multiplier(0).context("the schedule has no noise for the first epoch")?;
         let one = sampler.round(noise)?.cost().clone();
         let is_full = matches!(sampler.batching(), Batching::Full);
-        let kind = self.filter.unwrap_or(match (self.individual, sampler.batching()) {
-            (true, Batching::Poisson { .. }) => FilterKind::FixedOrder,
-            (_, Batching::Full) => FilterKind::Gdp,
-            (_, Batching::Shuffled { .. }) => FilterKind::Zcdp,
-            (_, Batching::Poisson { .. } | Batching::BallsAndBins { .. }) => FilterKind::Mixture,
-        });
+        let is_shuffled = matches!(sampler.batching(), Batching::Shuffled { .. });
+        let kind = self.filter.unwrap_or_else(|| self.default_filter(sampler.batching(), integers));
         anyhow::ensure!(
-            kind != FilterKind::Gdp || is_full,
-            "filter gdp takes full batches: sampled noise has no proved mu"
+            kind != FilterKind::Gdp || is_full || (is_shuffled && !self.individual),
+            "filter gdp takes full batches, or shuffled ones with one budget for all: sampled noise has no proved mu"
+        );
+        anyhow::ensure!(
+            kind != FilterKind::Gdp || !integers,
+            "filter gdp takes no noisy counts, principal components or selection: they have no proved mu\nhint: filter = \"zcdp\""
         );
         anyhow::ensure!(
             self.order.is_none() || kind == FilterKind::FixedOrder,
             "privacy.order goes with filter fixed-order, which poisson batches with a budget for each example have"
         );
-        let fixed = || -> anyhow::Result<FixedOrder> {
-            if let Some(order) = self.order {
-                return Ok(FixedOrder::new(Order::new(order)?, budget)?);
-            }
-            // The order at which the most rounds fit; it is known before any data is seen.
-            let rounds = |rule: &FixedOrder| {
-                let filter = Filter::new(rule.clone(), neighbors);
-                filter.price(&one).map_or(0, |price| filter.room_for(&price, 10_000_000))
-            };
-            let best = ORDERS
-                .iter()
-                .filter_map(|&order| FixedOrder::new(Order::new(order).ok()?, budget).ok())
-                .max_by_key(rounds);
-            best.context("no Rényi order can serve this epsilon and delta")
-        };
         let rule: AnyRule = if kind == FilterKind::FixedOrder {
-            fixed()?.into()
+            self.fixed_order(budget, &one)?.into()
         } else if kind == FilterKind::Mixture {
             // As many rounds as an even mixture would admit: the plan that the weights are best at.
             let even = Filter::new(Mixture::new(budget)?, neighbors);
@@ -226,7 +233,7 @@ impl Privacy {
             let (epsilon, delta) = (Some(self.epsilon.clone()), Some(self.delta.clone()));
             FilterWords { kind, epsilon, delta, ..FilterWords::default() }.rule()?
         };
-        let allowance = if self.individual { Some(for_each_example(&rule)?) } else { None };
+        let allowance = if self.individual { Some(allowance_of(&rule)?) } else { None };
         let filter = Filter::new(rule, neighbors);
         let rounds = filter.room_for(&filter.price(&one)?, 10_000_000);
         anyhow::ensure!(
@@ -234,20 +241,25 @@ impl Privacy {
             "the budget does not cover a single round: epsilon = {}, delta = {} with a noise_multiplier of {noise}\nhint: {}",
             text(&self.epsilon),
             text(&self.delta),
-            match sampler.batching() {
-                Batching::Poisson { .. } =>
-                    "more noise, a smaller sampling_probability, or a larger budget; `paygo calibrate noise` finds what fits",
-                Batching::Full | Batching::BallsAndBins { .. } | Batching::Shuffled { .. } =>
-                    "more noise, or a larger budget",
-            }
+            hint(sampler.batching())
         );
         let rounds = rounds.max(1);
         Ok(Checked { clip, policy, filter, plan: one.repeat(rounds)?, allowance })
     }
 }
 
-/// What each example may spend, so that all together stay within the rule.
-fn for_each_example(rule: &AnyRule) -> anyhow::Result<Allowance> {
+/// What helps where a budget does not cover a round.
+const fn hint(batching: Batching) -> &'static str {
+    match batching {
+        Batching::Poisson { .. } => {
+            "more noise, a smaller sampling_probability, or a larger budget; `paygo calibrate noise` finds what fits"
+        }
+        Batching::Full | Batching::BallsAndBins { .. } | Batching::Shuffled { .. } => "more noise, or a larger budget",
+    }
+}
+
+/// The budget of each example, where a rule has one.
+fn allowance_of(rule: &AnyRule) -> anyhow::Result<Allowance> {
     if let AnyRule::Gdp(rule) = rule {
         // ROUNDING: down, so that its square is within the limit.
         let mu = paygo_numeric::rounding::sqrt_down(rule.limit().to_f64_down());
@@ -267,72 +279,5 @@ pub(super) fn text(number: &Number) -> String {
         Number::Integer(n) => n.to_string(),
         Number::Float(x) => x.to_string(),
         Number::Decimal(text) => text.clone(),
-    }
-}
-
-impl Noise {
-    /// The noise of the first epoch.
-    const fn first(&mut self) -> &mut f64 {
-        match self {
-            Self::Uniform { noise_multiplier }
-            | Self::Time { noise_multiplier, .. }
-            | Self::Exponential { noise_multiplier, .. }
-            | Self::Step { noise_multiplier, .. }
-            | Self::Polynomial { noise_multiplier, .. }
-            | Self::Validation { noise_multiplier, .. }
-            | Self::Adaptive { noise_multiplier, .. }
-            | Self::AdaptiveBatch { noise_multiplier, .. }
-            | Self::FineTune { noise_multiplier, .. } => noise_multiplier,
-        }
-    }
-
-    /// Whether it counts correct private examples.
-    const fn counts(&self) -> bool {
-        match self {
-            Self::Adaptive { .. } | Self::AdaptiveBatch { .. } | Self::FineTune { .. } => true,
-            Self::Uniform { .. }
-            | Self::Time { .. }
-            | Self::Exponential { .. }
-            | Self::Step { .. }
-            | Self::Polynomial { .. }
-            | Self::Validation { .. } => false,
-        }
-    }
-
-    fn policy(&self, sampler: &Sampler) -> anyhow::Result<Policy> {
-        let noise = |multiplier: f64| NoiseMultiplier::new(multiplier);
-        let schedule = |schedule: Schedule| schedule.checked().map(Policy::Schedule);
-        Ok(match *self {
-            Self::Uniform { noise_multiplier } => schedule(Schedule::Uniform { initial: noise(noise_multiplier)? })?,
-            Self::Time { noise_multiplier, rate } => {
-                schedule(Schedule::Time { initial: noise(noise_multiplier)?, rate })?
-            }
-            Self::Exponential { noise_multiplier, rate } => {
-                schedule(Schedule::Exponential { initial: noise(noise_multiplier)?, rate })?
-            }
-            Self::Step { noise_multiplier, rate, period } => {
-                schedule(Schedule::Step { initial: noise(noise_multiplier)?, rate, period })?
-            }
-            Self::Polynomial { noise_multiplier, rate, last, period } => {
-                let (initial, last) = (noise(noise_multiplier)?, noise(last)?);
-                schedule(Schedule::Polynomial { initial, rate, last, period })?
-            }
-            Self::Validation { noise_multiplier, rate, threshold, period, window } => {
-                Policy::Validation(ValidationDecay::new(noise(noise_multiplier)?, rate, threshold, period, window)?)
-            }
-            Self::Adaptive { noise_multiplier, step, reserve, progress } => {
-                Policy::Adaptive(Adaptive::new(progress, noise(noise_multiplier)?, Lever::Noise { step }, reserve)?)
-            }
-            Self::AdaptiveBatch { noise_multiplier, step, least, reserve, progress } => {
-                let Batching::Poisson { sampling_probability } = sampler.batching() else {
-                    anyhow::bail!("noise.adaptive_batch goes with poisson batches")
-                };
-                let lever = Lever::Batch { sampling_probability, step, least };
-                Policy::Adaptive(Adaptive::new(progress, noise(noise_multiplier)?, lever, reserve)?)
-            }
-            Self::FineTune { noise_multiplier, step, least, progress } => {
-                Policy::FineTune(FineTune::new(progress, noise(noise_multiplier)?, step, noise(least)?)?)
-            }
-        })
     }
 }

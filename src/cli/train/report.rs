@@ -1,6 +1,8 @@
 //! The page that a run leaves behind.
 
-use super::{Job, Metrics};
+use super::claims::{Claims, Kept};
+use super::job::Job;
+use super::metrics::Metrics;
 use crate::cli::output::shown_up;
 use paygo_accounting::individual::FULL;
 use paygo_accounting::secret::Secret;
@@ -8,42 +10,69 @@ use paygo_report::{Block, Histogram, LineChart, Page, Series, Table};
 
 pub(super) fn page(
     job: &Job,
-    promise: &str,
+    claims: &Claims,
     ending: &str,
-    epsilon: Option<f64>,
     metrics: &[Metrics],
     spending: Option<Secret<&[u32]>>,
 ) -> anyhow::Result<Page> {
     let last = metrics.last().cloned().unwrap_or_default();
+    let mut blocks = vec![
+        Block::Text(format!("{ending} after {} epochs, {} steps.", last.epoch, last.steps)),
+        Block::Numbers(numbers(claims, &last)),
+        Block::Heading("What is promised".into()),
+        Block::Text(claims.promise.clone()),
+    ];
+    if claims.kept.is_some() {
+        let text = "The promise is the filter's: it holds whatever the policy decided on the way. The price of a plan that was fixed in \
+                    advance is there only where nothing was decided on the way, and nobody else could have ended the run. The odometer \
+                    bounds the privacy loss up to each moment, with probability 1 − δ: it is a reading, not a promise of differential \
+                    privacy, and towards the end it may be more than the promise.";
+        blocks.push(Block::Text(text.into()));
+    }
+    blocks.push(Block::Heading("How it went".into()));
+    blocks.extend(curves(metrics)?);
+    if let Some(spending) = spending {
+        blocks.push(Block::Heading("SECRET: what each example has spent".into()));
+        let caption = "examples by how much of their own budget they have spent".to_owned();
+        let svg = spent(spending.expose(), "what each example has spent").svg()?;
+        blocks.push(Block::Figure { svg, caption });
+    }
+    blocks.push(Block::Heading("What was asked for".into()));
+    let rows = job.text.lines().map(|line| vec![line.to_owned()]).collect();
+    blocks.push(Block::Table(Table { header: vec!["config".into()], rows }));
+    Ok(Page { title: "Private training".into(), blocks })
+}
+
+/// The tiles: name, number, what it is.
+fn numbers(claims: &Claims, last: &Metrics) -> Vec<(String, String, String)> {
     let mut numbers = vec![("steps".to_owned(), last.steps.to_string(), format!("{} epochs", last.epoch))];
     if let Some(accuracy) = last.public_accuracy {
         numbers.push(("accuracy".into(), format!("{accuracy:.4}"), "on public test examples".into()));
     }
-    if let Some(epsilon) = epsilon {
-        numbers.push(("epsilon spent".into(), shown_up(epsilon), "so far: holds at every moment".into()));
+    let Some(Kept { shown, delta, .. }) = &claims.kept else { return numbers };
+    numbers.push(("epsilon promised".into(), shown.clone(), format!("at delta {delta}, kept by the filter")));
+    if let Some((epsilon, method)) = claims.fixed {
+        numbers.push(("epsilon as a fixed plan".into(), shown_up(epsilon), format!("at delta {delta} [{method}]")));
     }
-    let mut blocks = vec![
-        Block::Text(format!("{ending} after {} epochs, {} steps.", last.epoch, last.steps)),
-        Block::Numbers(numbers),
-        Block::Heading("What is promised".into()),
-        Block::Text(promise.to_owned()),
-    ];
-    if !promise.starts_with("NOT PRIVATE") {
-        let text = "The promise is the filter's: it holds whatever the policy decided on the way. The odometer says how much has been \
-                    spent so far, soundly at every moment; it pays for that, so towards the end it would read more than the promise, \
-                    which then is what is shown.";
-        blocks.push(Block::Text(text.into()));
+    if let Some(reading) = claims.odometer {
+        let what = format!("privacy loss so far, with probability 1 - {delta}");
+        numbers.push(("odometer".into(), shown_up(reading), what));
     }
-    blocks.push(Block::Heading("How it went".into()));
+    numbers
+}
+
+/// Each metric over the epochs, where there is something to draw.
+fn curves(metrics: &[Metrics]) -> anyhow::Result<Vec<Block>> {
     type Value = fn(&Metrics) -> Option<f64>;
     let curves: [(&str, &str, Value); 5] = [
         ("accuracy on public test examples", "accuracy", |m| m.public_accuracy),
         ("loss on public test examples", "loss", |m| m.public_loss),
-        ("privacy spent (odometer)", "epsilon", |m| m.epsilon),
+        ("privacy loss so far, at most (odometer)", "odometer", |m| m.odometer),
         ("noise multiplier", "noise", |m| (m.noise_multiplier > 0.0).then_some(m.noise_multiplier)),
         #[expect(clippy::cast_precision_loss, reason = "a batch")]
         ("expected batch", "examples", |m| Some(m.batch as f64)),
     ];
+    let mut figures = Vec::new();
     for (title, y_label, value) in curves {
         #[expect(clippy::cast_precision_loss, reason = "epochs")]
         let points: Vec<_> = metrics.iter().filter_map(|m| Some((m.epoch as f64, value(m)?))).collect();
@@ -58,18 +87,9 @@ pub(super) fn page(
             series: vec![Series { name: y_label.into(), points, dashed: false }],
             y_limit: f64::INFINITY,
         };
-        blocks.push(Block::Figure { svg: chart.svg()?, caption: title.into() });
+        figures.push(Block::Figure { svg: chart.svg()?, caption: title.into() });
     }
-    if let Some(spending) = spending {
-        blocks.push(Block::Heading("SECRET: what each example has spent".into()));
-        let caption = "examples by how much of their own budget they have spent".to_owned();
-        let svg = spent(spending.expose(), "what each example has spent").svg()?;
-        blocks.push(Block::Figure { svg, caption });
-    }
-    blocks.push(Block::Heading("What was asked for".into()));
-    let rows = job.text.lines().map(|line| vec![line.to_owned()]).collect();
-    blocks.push(Block::Table(Table { header: vec!["config".into()], rows }));
-    Ok(Page { title: "Private training".into(), blocks })
+    Ok(figures)
 }
 
 /// Examples by how much of their own budget they have spent. It depends on the data.

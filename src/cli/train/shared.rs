@@ -12,6 +12,7 @@ use paygo_accounting::wire::{Mechanism, Number};
 use paygo_ledger::RequestId;
 use paygo_ledger::words::{Answer, Cancel, Commit, Question, Reserve, Verdict};
 use paygo_training::gate::{FilterGate, Gate, GateError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Rounds that are reserved at once.
@@ -20,6 +21,9 @@ const MOST: u64 = 4096;
 const WHILE: Duration = Duration::from_secs(1);
 /// How long what was reserved can be given back, in seconds: a week.
 const HOLD: u64 = 7 * 24 * 3600;
+
+/// One budget for everything that a run does.
+pub(super) type SharedGate = Arc<Mutex<SharedBudget>>;
 
 /// The run's own budget, and a ledger's if one was named.
 pub(super) struct SharedBudget {
@@ -126,6 +130,8 @@ impl Shared {
             match answer.decision {
                 Verdict::Admit => {
                     self.held = Some(Held { cost: cost.clone(), id, count, used: 0, since: Instant::now() });
+                    // An earlier one was about something dearer.
+                    self.refusal = None;
                     return Ok(true);
                 }
                 Verdict::Refuse if fits == 0 => {

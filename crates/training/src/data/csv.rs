@@ -8,7 +8,7 @@ use std::path::Path;
 use ::csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::file::read_all;
-use super::schema::{Kind, Missing, Schema};
+use super::schema::{Kind, Layout, Missing, Schema};
 use super::{Examples, LoadError, Shape};
 
 /// How a record is not what the schema declares. Says what was allowed, never what stands there.
@@ -49,6 +49,28 @@ pub enum Mismatch {
         /// The declared range ends here.
         high: f64,
     },
+    /// A declared column that a table to be predicted has not.
+    #[error("the header does not name column {0:?}, which the model was trained with")]
+    Column(String),
+    /// Another number of fields than the model has inputs.
+    #[error(
+        "{given} fields; expected the {expected} numbers that the model takes, or one more: the number of the class"
+    )]
+    Inputs {
+        /// How many there are.
+        given: usize,
+        /// How many numbers an input has.
+        expected: usize,
+    },
+    /// A field that should be a number of an input.
+    #[error("field {0} is no finite number")]
+    Input(usize),
+    /// A field that should be the number of a class.
+    #[error("the last field is no class; expected an integer below {classes}")]
+    Class {
+        /// How many classes there are.
+        classes: usize,
+    },
     /// A label that is not declared.
     #[error("column {column:?} is no declared label; expected {}", list(.allowed))]
     Label {
@@ -77,8 +99,36 @@ fn list(words: &[String]) -> String {
 /// # Errors
 /// [`LoadError`] when the file cannot be read or does not match the schema.
 pub fn read(path: &Path, schema: &Schema) -> Result<Examples, LoadError> {
-    let text = read_all(path)?;
     let layout = schema.layout();
+    let mut order = (!layout.header).then(|| (0..layout.columns.len()).map(Some).collect::<Vec<_>>());
+    let mut row = vec![0.0; schema.features()];
+    let (mut inputs, mut labels) = (vec![], vec![]);
+    each_record(path, layout, |record| {
+        let Some(order) = &order else {
+            order = Some(columns_by_name(record, schema)?);
+            return Ok(());
+        };
+        check_fields(record, schema)?;
+        if features(record, order, schema, &mut row)? {
+            labels.push(label(record, order, schema)?.ok_or_else(|| no_label(schema))?);
+            inputs.extend_from_slice(&row);
+        }
+        Ok(())
+    })?;
+    if order.is_none() {
+        return Err(LoadError::Table { path: path.to_owned(), line: 1, mismatch: Mismatch::NoHeader });
+    }
+    let shape = Shape::vector(schema.features());
+    Examples::new(shape, schema.classes(), inputs, labels).map_err(LoadError::examples(path))
+}
+
+/// Every record of a table but blank lines. What is wrong with one is said with its line.
+pub(super) fn each_record(
+    path: &Path,
+    layout: &Layout,
+    mut take: impl FnMut(&ByteRecord) -> Result<(), Mismatch>,
+) -> Result<(), LoadError> {
+    let text = read_all(path)?;
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -86,34 +136,18 @@ pub fn read(path: &Path, schema: &Schema) -> Result<Examples, LoadError> {
         .comment(layout.comment.map(ascii))
         .trim(if layout.trim { Trim::All } else { Trim::None })
         .from_reader(text.as_slice());
-    let mut order = (!layout.header).then(|| (0..layout.columns.len()).collect::<Vec<_>>());
-    let mut row = vec![0.0; schema.features()];
-    let (mut inputs, mut labels) = (vec![], vec![]);
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| LoadError::read(path)(error.into()))? {
-        // A line of spaces. A schema has two columns or more, so this is no record.
+        // A line of spaces. A table has two columns or more, so this is no record.
         if record.len() == 1 && record[0].trim_ascii().is_empty() {
             continue;
         }
-        let outcome = match &order {
-            None => columns_by_name(&record, schema).map(|found| order = Some(found)),
-            Some(order) => encode(&record, order, schema, &mut row).map(|label| {
-                if let Some(label) = label {
-                    inputs.extend_from_slice(&row);
-                    labels.push(label);
-                }
-            }),
-        };
-        outcome.map_err(|mismatch| {
+        take(&record).map_err(|mismatch| {
             let start = record.position().map_or(0, ::csv::Position::byte);
             LoadError::Table { path: path.to_owned(), line: line_at(&text, start, layout.comment), mismatch }
         })?;
     }
-    if order.is_none() {
-        return Err(LoadError::Table { path: path.to_owned(), line: 1, mismatch: Mismatch::NoHeader });
-    }
-    let shape = Shape::vector(schema.features());
-    Examples::new(shape, schema.classes(), inputs, labels).map_err(LoadError::examples(path))
+    Ok(())
 }
 
 fn ascii(c: char) -> u8 {
@@ -126,7 +160,7 @@ fn check_fields(record: &ByteRecord, schema: &Schema) -> Result<(), Mismatch> {
 }
 
 /// For each column of the schema, which field it is.
-fn columns_by_name(header: &ByteRecord, schema: &Schema) -> Result<Vec<usize>, Mismatch> {
+fn columns_by_name(header: &ByteRecord, schema: &Schema) -> Result<Vec<Option<usize>>, Mismatch> {
     check_fields(header, schema)?;
     let columns = &schema.layout().columns;
     let mut order = vec![None; columns.len()];
@@ -139,23 +173,28 @@ fn columns_by_name(header: &ByteRecord, schema: &Schema) -> Result<Vec<usize>, M
             return Err(Mismatch::HeaderTwice(columns[column].name.clone()));
         }
     }
-    Ok(order.into_iter().map(|field| field.expect("as many fields as columns, and none is there twice")).collect())
+    Ok(order)
 }
 
-/// Writes the features of a record into `row` and gives its label, or nothing when the row is to be left out.
-fn encode(record: &ByteRecord, order: &[usize], schema: &Schema, row: &mut [f32]) -> Result<Option<u32>, Mismatch> {
-    check_fields(record, schema)?;
+/// Writes the features of a record into `row`; `false` when the row is to be left out. Fields of columns that are not there are nothing.
+pub(super) fn features(
+    record: &ByteRecord,
+    order: &[Option<usize>],
+    schema: &Schema,
+    row: &mut [f32],
+) -> Result<bool, Mismatch> {
     let layout = schema.layout();
     let is_missing = |field: &[u8]| layout.missing_text.as_ref().is_some_and(|text| text.as_bytes() == field);
-    let fields = || layout.columns.iter().zip(order.iter().map(|&field| &record[field]));
+    let fields = || layout.columns.iter().zip(order.iter().map(|&field| field.map(|field| &record[field])));
     if layout.missing == Some(Missing::SkipRow)
-        && fields().any(|(column, field)| column.kind != Kind::Ignore && is_missing(field))
+        && fields().any(|(column, field)| column.kind != Kind::Ignore && field.is_some_and(is_missing))
     {
-        return Ok(None);
+        return Ok(false);
     }
     row.fill(0.0);
     for (index, (column, field)) in fields().enumerate() {
         let features = &mut row[schema.start(index)..schema.start(index + 1)];
+        let Some(field) = field else { continue };
         match &column.kind {
             Kind::Ignore | Kind::Label { .. } => {}
             Kind::Number { .. } | Kind::Category { .. } if is_missing(field) => {}
@@ -170,12 +209,18 @@ fn encode(record: &ByteRecord, order: &[usize], schema: &Schema, row: &mut [f32]
             }
         }
     }
-    let field = &record[order[schema.label()]];
-    let class = class_of(field, schema).ok_or_else(|| Mismatch::Label {
-        column: layout.columns[schema.label()].name.clone(),
-        allowed: schema.label_values().to_vec(),
-    })?;
-    Ok(Some(class))
+    Ok(true)
+}
+
+/// The class of a record, if there is a column for it.
+pub(super) fn label(record: &ByteRecord, order: &[Option<usize>], schema: &Schema) -> Result<Option<u32>, Mismatch> {
+    let field = order[schema.label()].map(|field| &record[field]);
+    field.map(|field| class_of(field, schema).ok_or_else(|| no_label(schema))).transpose()
+}
+
+fn no_label(schema: &Schema) -> Mismatch {
+    let column = schema.layout().columns[schema.label()].name.clone();
+    Mismatch::Label { column, allowed: schema.label_values().to_vec() }
 }
 
 /// A number clamped to its range and scaled to 0..1.

@@ -9,6 +9,7 @@ mod file;
 pub mod generate;
 pub mod idx;
 mod random;
+pub mod rows;
 pub mod schema;
 pub mod sets;
 

@@ -53,6 +53,22 @@ pub struct Layout {
     pub columns: Vec<Column>,
 }
 
+impl Layout {
+    /// Plain numbers, whose columns are not declared.
+    pub(super) const fn of_numbers() -> Self {
+        Self {
+            separator: ',',
+            header: false,
+            trim: true,
+            comment: None,
+            missing_text: None,
+            missing: None,
+            label_suffix: None,
+            columns: Vec::new(),
+        }
+    }
+}
+
 const fn comma() -> char {
     ','
 }

@@ -2,7 +2,8 @@
 
 use super::layer::{Layer, Pass, Start, Tensor};
 use crate::data::Shape;
-use crate::vector::{add_rows, add_scaled_rows, copy_lines, fill_rows, squared_norm, vectorized};
+use crate::gradient::NORM_MARGIN;
+use crate::vector::{add_rows, add_scaled_rows, copy_lines, fill_rows, make_finite, squared_norm, vectorized};
 use paygo_matrix::{Target, View, multiply, squared_norms};
 
 /// Every output position is a linear function of a window of the input, the same everywhere.
@@ -10,8 +11,8 @@ use paygo_matrix::{Target, View, multiply, squared_norms};
 /// The windows of an example are the rows of a matrix `X` (one for each of T output positions, p numbers each); its output is `X·W`,
 /// its gradient `Xᵀ·E`. A small gradient (p·q numbers) is written down once for each example: its norm is then read off, and scaled
 /// gradients are added. A large one is not: its norm comes from the products of windows with each other and of errors with each
-/// other, `‖XᵀE‖² = Σ (XXᵀ)∘(EEᵀ)`, and it is made again when it is added. (Numbers so small or large that products leave the range of
-/// single precision are the exception.)
+/// other, `‖XᵀE‖² = Σ (XXᵀ)∘(EEᵀ)`, and it is made again when it is added. (Where products leave the range of single precision, the
+/// lengths of their factors take their place.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convolution {
     input: Shape,
@@ -41,6 +42,10 @@ const SMALL: usize = 1 << 15;
 
 /// About this many windows are laid out at a time: enough for a product to be fast, few enough to stay in cache.
 const WINDOWS: usize = 128;
+
+/// Squared lengths between these two have products in the range of single precision.
+const SHORT: f64 = 1e-24;
+const LONG: f64 = 1e30;
 
 /// A unit roundoff of single precision.
 const ROUNDOFF: f64 = 1.0 / (1 << 24) as f64;
@@ -154,37 +159,40 @@ impl Convolution {
         (windows, rest)
     }
 
-    /// The squared norm of `Xᵀ·E` and of the errors' sum, without writing them down: an upper bound. `None` where a product could leave
-    /// the range of single precision.
-    fn squared_norm_by_products(&self, windows: &[f32], error: &[f32], scratch: &mut Vec<f32>) -> Option<f64> {
+    /// The squared norm of `Xᵀ·E` and of the errors' sum, without writing them down: an upper bound, and as much work for every example.
+    fn squared_norm_by_products(&self, windows: &[f32], error: &[f32], scratch: &mut Vec<f32>) -> f64 {
         let (positions, p, q) = self.sizes();
-        let (mut norms, mut mass, mut fits) = (vec![0.0; positions], 0.0, true);
-        // NaN is in no range.
-        let in_range = |norm: f64| norm == 0.0 || (1e-24..=1e30).contains(&norm);
-        squared_norms(windows, p, |t, norm| {
-            norms[t] = norm;
-            fits &= in_range(norm);
-        });
+        let mut norms = vec![0.0; positions];
+        // The lengths of all terms of the gradient added up, and of those whose products may vanish in single precision.
+        let (mut mass, mut low, mut of_errors) = (0.0, 0.0, 0.0);
+        let mut fits = true;
+        squared_norms(windows, p, |t, norm| norms[t] = norm);
         squared_norms(error, q, |t, norm| {
-            mass += (norms[t] * norm).sqrt();
-            fits &= in_range(norm);
+            let length = (norms[t] * norm).sqrt();
+            mass += length;
+            of_errors += norm.sqrt();
+            low += if norms[t] < SHORT || norm < SHORT { length } else { 0.0 };
+            // NaN is in no range.
+            fits &= norms[t] <= LONG && norm <= LONG;
         });
-        if !fits {
-            return None;
-        }
         scratch.resize(2 * positions * positions, 0.0);
-        let (of_windows, of_errors) = scratch.split_at_mut(positions * positions);
+        let (windows_by_windows, errors_by_errors) = scratch.split_at_mut(positions * positions);
         let (x, e) = (View::new(windows, positions, p), View::new(error, positions, q));
-        multiply(of_windows, Target::Replace, x, x.transposed());
-        multiply(of_errors, Target::Replace, e, e.transposed());
-        let sum: f64 = of_windows.iter().zip(&*of_errors).map(|(&x, &e)| f64::from(x) * f64::from(e)).sum();
+        multiply(windows_by_windows, Target::Replace, x, x.transposed());
+        multiply(errors_by_errors, Target::Replace, e, e.transposed());
+        let products = windows_by_windows.iter().zip(&*errors_by_errors);
+        let sum: f64 = products.map(|(&x, &e)| f64::from(x) * f64::from(e)).sum();
         let mut constant = vec![0.0; q];
         add_rows(&mut constant, error, Target::Replace);
-        // ROUNDING: up. Each product is off by at most γ of the lengths of its factors; so is the gradient that is added later.
+        // ROUNDING: up. Each product is off by at most γ of the lengths of its factors, or twice those lengths where it may vanish; so is
+        // the gradient that is added later.
         #[expect(clippy::cast_precision_loss, reason = "sizes of a layer")]
         let (of_products, of_gradient) = (2.0 * (p + q) as f64 * ROUNDOFF, 2.0 * (positions + 1) as f64 * ROUNDOFF);
-        let norm = (sum.max(0.0) + of_products * mass * mass).sqrt() + of_gradient * mass;
-        Some(norm * norm + squared_norm(&constant) + of_gradient * mass * mass)
+        let norm = (sum.max(0.0) + of_products * mass * mass + 4.0 * low * mass).sqrt() + of_gradient * mass;
+        let by_products = norm * norm + squared_norm(&constant) + of_gradient * mass * mass;
+        // No gradient is longer than its terms one behind another: that serves where products overflow.
+        let by_lengths = (mass * mass + of_errors * of_errors) * (1.0 + of_gradient) * (1.0 + NORM_MARGIN);
+        if fits { by_products } else { by_lengths }
     }
 }
 
@@ -253,22 +261,17 @@ impl Layer for Convolution {
         let (positions, p, q) = self.sizes();
         let (windows, gradients) = self.windows(pass.memory);
         let windows = &mut windows[..positions * p];
-        let (mut scratch, mut large) = (Vec::new(), Vec::new());
+        let mut scratch = Vec::new();
         let examples = pass.input.chunks_exact(self.input.len()).zip(pass.error.chunks_exact(positions * q));
         for (index, ((input, error), norm)) in examples.zip(norms).enumerate() {
             self.lay_out(input, windows);
-            let gradient = if self.is_small() {
-                &mut gradients[index * (p * q + q)..][..p * q + q]
+            *norm = if self.is_small() {
+                let gradient = &mut gradients[index * (p * q + q)..][..p * q + q];
+                write_gradient(gradient, windows, error, (positions, p, q));
+                squared_norm(gradient)
             } else {
-                if let Some(found) = self.squared_norm_by_products(windows, error, &mut scratch) {
-                    *norm = found;
-                    continue;
-                }
-                large.resize(p * q + q, 0.0);
-                &mut large
+                self.squared_norm_by_products(windows, error, &mut scratch)
             };
-            write_gradient(gradient, windows, error, (positions, p, q));
-            *norm = squared_norm(gradient);
         }
     }
 
@@ -285,6 +288,8 @@ impl Layer for Convolution {
                     let windows = &mut windows[..positions * p];
                     self.lay_out(input, windows);
                     write_gradient(&mut gradient, windows, error, (positions, p, q));
+                    // Products of finite numbers may overflow, and 0 times that is no number.
+                    make_finite(&mut gradient);
                     add_scaled_rows(sum, &gradient, &[factor], mode);
                     mode = Target::Add;
                 }

@@ -90,8 +90,8 @@ pub trait Layer: Debug + Send + Sync {
     /// [`crate::gradient::NORM_MARGIN`].
     fn squared_norms(&self, rows: usize, pass: Pass<'_>, norms: &mut [f64]);
 
-    /// Adds the gradients up, each scaled by its factor (one for each group and example), or as they are; and their sum replaces, or
-    /// is added to, what is there. Uses the errors up.
+    /// Adds the gradients up, each scaled by its factor (one for each group and example; 0 leaves it out, also where it is no number), or
+    /// as they are; and their sum replaces, or is added to, what is there. Uses the errors up.
     fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target);
 }
 

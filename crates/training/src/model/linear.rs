@@ -2,7 +2,7 @@
 
 use super::layer::{Layer, Pass, Start, Tensor};
 use crate::data::Shape;
-use crate::vector::{add_rows, add_scaled_rows, fill_rows, scale_rows, write_scaled_rows};
+use crate::vector::{add_rows, add_scaled_rows, fill_rows, scale_rows, silence_rows, write_scaled_rows};
 use paygo_matrix::{Target, View, multiply, squared_norms};
 
 /// Every output is a weighted sum of all inputs, and a constant.
@@ -75,6 +75,7 @@ impl Layer for Linear {
             Some(factors) if self.inputs < self.outputs => {
                 write_scaled_rows(pass.memory, input, factors);
                 input = pass.memory;
+                silence_rows(pass.error, self.outputs, factors);
                 add_scaled_rows(constants, pass.error, factors, mode);
             }
             Some(factors) => {

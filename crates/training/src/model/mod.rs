@@ -10,6 +10,7 @@
 
 mod activation;
 mod convolution;
+mod independence;
 pub mod known;
 mod layer;
 mod linear;
@@ -22,12 +23,13 @@ mod sequence;
 
 pub use activation::{Activation, Function};
 pub use convolution::Convolution;
+pub(crate) use independence::examples_are_independent;
 pub use layer::{InPlace, Layer, Pass, Start, Tensor};
 pub use linear::Linear;
 pub use network::Network;
 pub use normalization::Normalization;
 pub use one_by_one::{Gradient, OneByOne};
-pub use paygo_matrix::Target;
+pub use paygo_matrix::{RowsKnowEachOther, Target, check_rows};
 pub use pool::{Kind, Pool};
 pub use reference::Reference;
 pub use sequence::{Residual, Sequence};
@@ -86,7 +88,9 @@ pub struct MissingGradient {
 ///
 /// # Contract
 /// What is found about an example, and its gradient, depend on that example and the parameters alone: no batch normalization. A squared
-/// norm is not below the real one by more than the relative [`crate::gradient::NORM_MARGIN`]. Privacy rests on both.
+/// norm is not below the real one by more than the relative [`crate::gradient::NORM_MARGIN`], and it is not finite where a number in the
+/// memory that the gradient is made of is not. What has the factor 0 adds nothing, also where its gradient is no number. Privacy rests on
+/// all of it.
 pub trait Model: Send + Sync {
     /// The shape of an input.
     fn input(&self) -> Shape;

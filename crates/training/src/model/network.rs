@@ -17,6 +17,22 @@ impl Network {
         Self { tensors: layers.parameters(), layers }
     }
 
+    /// The probability of each class for each of some inputs that lie side by side, input after input.
+    #[must_use]
+    pub fn probabilities(&self, parameters: &[f32], inputs: &[f32]) -> Vec<f32> {
+        let rows = inputs.len() / self.input().len();
+        let mut memory = vec![0.0; self.layers.memory(rows)];
+        let mut classes = vec![0.0; rows * self.classes()];
+        self.layers.forward(rows, parameters, inputs, &mut classes, &mut memory);
+        for logits in classes.chunks_exact_mut(self.classes()) {
+            let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            logits.iter_mut().for_each(|logit| *logit = (*logit - largest).exp());
+            let sum: f32 = logits.iter().sum();
+            logits.iter_mut().for_each(|logit| *logit /= sum);
+        }
+        classes
+    }
+
     /// Logits, their error, what the layers keep.
     fn split<'a>(&self, rows: usize, memory: &'a mut [f32]) -> (&'a mut [f32], &'a mut [f32], &'a mut [f32]) {
         let (logits, rest) = memory.split_at_mut(rows * self.classes());

@@ -2,7 +2,7 @@
 
 use super::layer::{InPlace, Layer, Pass, Tensor};
 use crate::data::Shape;
-use crate::vector::vectorized;
+use crate::vector::{make_finite, vectorized};
 use paygo_matrix::Target;
 use std::ops::Range;
 
@@ -172,6 +172,10 @@ impl Layer for Sequence {
     }
 
     fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
+        if factors.is_some() {
+            // The inputs of layers are multiplied by errors that are 0 where a gradient is no number.
+            make_finite(Self::split(&self.places(rows), pass.memory).0);
+        }
         let visit = |place: &Place<'_>, pass: Pass<'_>, _: Option<&mut [f32]>| {
             let factors = factors.map(|factors| &factors[place.groups.start * rows..place.groups.end * rows]);
             place.layer.add_gradients(rows, pass, factors, &mut sum[place.parameters.clone()], mode);

@@ -11,19 +11,15 @@
 
 mod eigen;
 
-use crate::batching::NotCovered;
 use crate::data::{Examples, Shape};
 use crate::gate::{Gate, GateError};
-use crate::noise::release;
 use crate::vector::vectorized;
 use paygo_accounting::cost::{Cost, CostError};
 use paygo_accounting::filter::{Decision, Permit, Refusal};
-use paygo_accounting::mechanism::{Gaussian, Mechanism, Single};
 use paygo_accounting::params::{Neighbors, NoiseMultiplier, OutOfDomain};
 use paygo_accounting::secret::Secret;
 use paygo_matrix::{Target, View, multiply};
-use paygo_noise::Source;
-use paygo_numeric::rounding::{div_down, sqrt_up};
+use paygo_noise::{FineGaussian, NotCovered, Release, Source};
 use rayon::prelude::*;
 
 /// Inputs are multiples of one over this.
@@ -67,24 +63,35 @@ pub enum PcaError {
 /// What [`principal_components`] costs.
 ///
 /// # Theorem
-/// Gaussian noise of `noise_multiplier` on the upper triangle of `A`, diagonal included, is the Gaussian mechanism of sensitivity
-/// - 1 for neighbors that differ by an example's presence: `‖x·xᵀ‖_F = ‖x‖² ≤ 1`, and a triangle has no more than the whole;
-/// - √2 for neighbors that differ in an example's value: `‖x·xᵀ − y·yᵀ‖_F² = ‖x‖⁴ + ‖y‖⁴ − 2(x·y)² ≤ 2`. Orthogonal unit vectors
+/// Discrete Gaussian noise of standard deviation `noise_multiplier` on the upper triangle of `A`, diagonal included, on its grid is
+/// `Δ²/(2·noise_multiplier²)`-zCDP (T52) at the sensitivity
+/// - Δ = 1 for neighbors that differ by an example's presence: `‖x·xᵀ‖_F = ‖x‖² ≤ 1`, and a triangle has no more than the whole;
+/// - Δ = √2 for neighbors that differ in an example's value: `‖x·xᵀ − y·yᵀ‖_F² = ‖x‖⁴ + ‖y‖⁴ − 2(x·y)² ≤ 2`. Orthogonal unit vectors
 ///   reach it.
 ///
 /// Source: Dwork, Talwar, Thakurta and Zhang, *Analyze Gauss*, STOC 2014, Algorithm 1. \[Y\] leave its price out of their total
 /// (E13); here it is asked for like any other.
 ///
 /// # Errors
-/// [`OutOfDomain`] when the noise is so little that it has no price.
+/// [`OutOfDomain`] when the noise is not between 10⁻⁶ and 10⁸.
 pub fn cost(noise_multiplier: NoiseMultiplier, neighbors: Neighbors) -> Result<Cost, PcaError> {
-    let charged = match neighbors {
-        Neighbors::AddRemove | Neighbors::ZeroOut => noise_multiplier,
-        // ROUNDING: down; less noise costs more.
-        Neighbors::ReplaceOne => NoiseMultiplier::new(div_down(noise_multiplier.get(), sqrt_up(2.0)))?,
+    Ok(noise(noise_multiplier, neighbors)?.cost(neighbors)?)
+}
+
+/// The noise on the triangle, in squared steps.
+fn noise(noise_multiplier: NoiseMultiplier, neighbors: Neighbors) -> Result<Release, OutOfDomain> {
+    const SQUARED: u64 = 1 << 44;
+    if !(1e-6..=1e8).contains(&noise_multiplier.get()) {
+        return Err(OutOfDomain::new("noise_multiplier", noise_multiplier, "1e-6 <= noise_multiplier <= 1e8"));
+    }
+    // ROUNDING: up, to whole steps; multiplying by a power of two is exact.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an integer below 2^49")]
+    let std = (noise_multiplier.get() * LONGEST).ceil() as u64;
+    let sensitivity = match neighbors {
+        Neighbors::AddRemove | Neighbors::ZeroOut => SQUARED,
+        Neighbors::ReplaceOne => 2 * SQUARED,
     };
-    let mechanism = Mechanism::Single(Single::Gaussian(Gaussian { noise_multiplier: charged }));
-    Ok(Cost::of(&mechanism, neighbors)?)
+    Release::fine_gaussian(FineGaussian::new(std)?, sensitivity)
 }
 
 /// The directions in which inputs vary most, most important first, from a matrix that was charged and has noise.
@@ -92,8 +99,7 @@ pub fn cost(noise_multiplier: NoiseMultiplier, neighbors: Neighbors) -> Result<C
 /// `noise_multiplier` is the standard deviation of the noise on each entry: an example's presence moves the matrix by at most 1.
 ///
 /// # Soundness
-/// The sensitivity is that of [`cost`], and no sum is rounded. The noise is as good as double precision, and released on
-/// a grid ([`crate::noise`]).
+/// The sensitivity is that of [`cost`]; sums and noise are integers, and exact.
 ///
 /// # Errors
 /// [`PcaError`]: a parameter out of its domain, no answer, or a refusal, which costs nothing.
@@ -114,16 +120,12 @@ pub fn principal_components(
     if examples.len() > MOST_EXAMPLES {
         return Err(OutOfDomain::new("examples", examples.len(), "at most 2^31").into());
     }
-    // In single precision, with room for squares.
-    if !(1e-6..=1e12).contains(&noise_multiplier.get()) {
-        return Err(OutOfDomain::new("noise_multiplier", noise_multiplier, "1e-6 <= noise_multiplier <= 1e12").into());
-    }
-    let cost = cost(noise_multiplier, gate.neighbors())?;
-    let permit = match gate.request(&cost).map_err(PcaError::Gate)? {
+    let noise = noise(noise_multiplier, gate.neighbors())?;
+    let permit = match gate.request(&noise.cost(gate.neighbors())?).map_err(PcaError::Gate)? {
         Decision::Refused(refusal) => return Err(PcaError::Refused(refusal)),
         Decision::Admitted(permit) => permit,
     };
-    let triangle = noisy_triangle(examples, noise_multiplier, &cost, permit, source)?;
+    let triangle = noisy_triangle(examples, &noise, permit, source)?;
     let components = eigen::largest(mirrored(&triangle, features), features, components);
     Ok(Projection { shape, components })
 }
@@ -199,23 +201,16 @@ impl Projection {
 /// The upper triangle of `A`, row after row, with noise on every entry: uses the permit up.
 fn noisy_triangle(
     examples: &Examples,
-    noise_multiplier: NoiseMultiplier,
-    cost: &Cost,
+    noise: &Release,
     permit: Permit,
     source: &mut Source,
-) -> Result<Vec<f32>, NotCovered> {
-    if permit.cost() != cost {
-        return Err(NotCovered);
-    }
-    drop(permit);
-    let sum = add_up(examples).expose();
-    let mut released = vec![0.0; sum.len()];
-    // One over a power of two: exact.
-    let total = |start: usize, part: &mut [f64]| {
-        part.iter_mut().zip(&sum[start..]).for_each(|(number, x)| *number = x / LONGEST);
-    };
-    release(total, noise_multiplier.get(), 1.0, source, &mut released);
-    Ok(released)
+) -> Result<Vec<f64>, NotCovered> {
+    // Integers below 2⁵³.
+    #[expect(clippy::cast_possible_truncation, reason = "whole numbers")]
+    let sum: Vec<i64> = add_up(examples).expose().iter().map(|&x| x as i64).collect();
+    let released = noise.draw(permit, source, &sum)?;
+    #[expect(clippy::cast_precision_loss, reason = "post-processing of released integers")]
+    Ok(released.iter().map(|&x| x as f64 / LONGEST).collect())
 }
 
 /// `Σ x·xᵀ` in squared steps, the upper triangle row after row: exact.
@@ -333,12 +328,12 @@ fn squared(numbers: &[f32]) -> f64 {
 }
 
 /// The whole matrix from its upper triangle.
-fn mirrored(triangle: &[f32], features: usize) -> Vec<f64> {
+fn mirrored(triangle: &[f64], features: usize) -> Vec<f64> {
     let mut matrix = vec![0.0; features * features];
     let places = (0..features).flat_map(|i| (i..features).map(move |j| (i, j)));
     for ((i, j), &x) in places.zip(triangle) {
-        matrix[i * features + j] = f64::from(x);
-        matrix[j * features + i] = f64::from(x);
+        matrix[i * features + j] = x;
+        matrix[j * features + i] = x;
     }
     matrix
 }
@@ -477,17 +472,19 @@ mod tests {
         let features = 300;
         let nobody = examples(&[vec![1.0; features]]).select(&[]);
         let (multiplier, neighbors) = (noise(16.0), Neighbors::AddRemove);
-        let cost = cost(multiplier, neighbors).expect("a cost");
+        let release = super::noise(multiplier, neighbors).expect("noise");
+        let cost = release.cost(neighbors).expect("a cost");
         let Decision::Admitted(permit) = gate("1", neighbors).request(&cost).expect("an answer") else {
             panic!("refused")
         };
         let mut source = Source::insecure_from_seed(22);
-        let triangle = noisy_triangle(&nobody, multiplier, &cost, permit, &mut source).expect("covered");
-        assert_eq!(triangle.len(), features * (features + 1) / 2);
+        let all = noisy_triangle(&nobody, &release, permit, &mut source).expect("covered");
+        // Whole steps: no digit tells more.
+        assert!(all.iter().all(|x| (x * LONGEST).fract() == 0.0));
+        assert_eq!(all.len(), features * (features + 1) / 2);
         let variance = |numbers: &[f64]| numbers.iter().map(|x| x * x).sum::<f64>() / numbers.len() as f64 / 256.0;
-        let matrix = mirrored(&triangle, features);
+        let matrix = mirrored(&all, features);
         let diagonal: Vec<f64> = (0..features).map(|i| matrix[i * features + i]).collect();
-        let all: Vec<f64> = triangle.iter().map(|&x| f64::from(x)).collect();
         // Six deviations of a variance: 6·√(2/n).
         assert!((variance(&all) - 1.0).abs() < 6.0 * (2.0 / 45_150f64).sqrt(), "{}", variance(&all));
         assert!((variance(&diagonal) - 1.0).abs() < 6.0 * (2.0 / 300f64).sqrt(), "{}", variance(&diagonal));

@@ -1,18 +1,16 @@
 //! The training loop: ask, write down, draw, sum, add noise, move; after an epoch, look and decide.
 
-use crate::batching::{Batch, Batching, BatchingError, Sampler};
+use crate::batching::{Batch, Batches, Batching, BatchingError, Sampler};
 use crate::data::{Examples, Public};
 use crate::gate::Gate;
 use crate::gradient::{BatchFindings, Scaling, Summer};
-use crate::model::{Chunk, Findings, Model, Start};
+use crate::model::{Findings, Model, Start};
 use crate::noise::{release, release_without_noise, standard_normals};
-use crate::pca;
-use crate::personal::{AllowanceError, Spending, Tariff};
+use crate::personal::{Spending, Tariff};
 use crate::policy::{self, Observation, Policy, Question};
 use paygo_accounting::charge::Charge;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{Decision, Permit, Refusal};
-use paygo_accounting::mechanism::Mechanism;
 use paygo_accounting::odometer::{Odometer, VilleMixture};
 use paygo_accounting::params::{Epsilon, Neighbors, NoiseMultiplier, OutOfDomain};
 use paygo_accounting::schedule::Schedule;
@@ -22,6 +20,8 @@ use rayon::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+mod checks;
+mod history;
 mod parts;
 
 pub use parts::{Ending, Entry, Journal, Plan, Position, Privacy, State, Step, Stop, Target, Times, TrainError};
@@ -61,44 +61,9 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         journal: Box<dyn Journal + 'a>,
         mut source: Source,
     ) -> Result<Self, TrainError> {
+        checks::check_plan(&plan, gate.is_some())?;
         let (model, examples) = (plan.model, plan.examples);
-        let fits = |examples: &Examples| model.input() == examples.shape() && model.classes() == examples.classes();
-        for examples in [Some(examples), plan.public.map(Public::examples)].into_iter().flatten() {
-            if !fits(examples) {
-                let found = format!("shape {} and {} classes", examples.shape(), examples.classes());
-                return Err(TrainError::Shape { model: model.input(), classes: model.classes(), examples: found });
-            }
-        }
-        if plan.public.is_none() && matches!(plan.policy, Policy::Validation(_)) {
-            return Err(TrainError::Needs {
-                what: "the validation policy",
-                needs: "public examples (data.public_test)",
-            });
-        }
-        let is_private = !matches!(plan.privacy, Privacy::None);
-        if is_private != gate.is_some() {
-            return Err(TrainError::Needs {
-                what: "private training",
-                needs: "a budget, and no other training has one",
-            });
-        }
-        if !is_private && (plan.stop.target.is_some() || matches!(plan.policy.question(0), Question::NoisyCount { .. }))
-        {
-            return Err(TrainError::Needs { what: "a charged noisy count", needs: "a budget" });
-        }
-        if let Some(target) = plan.stop.target {
-            if !(0.0..=1.0).contains(&target.accuracy) {
-                return Err(OutOfDomain::new("accuracy", target.accuracy, "0 <= accuracy <= 1").into());
-            }
-            if target.period == 0 {
-                return Err(OutOfDomain::new("period", target.period, "at least 1").into());
-            }
-            policy::check_noise_std(target.noise_std)?;
-        }
-        if plan.policy.batching().is_some() && !matches!(plan.sampler.batching(), Batching::Poisson { .. }) {
-            return Err(TrainError::Needs { what: "a policy that moves the batch", needs: "poisson batches" });
-        }
-        let mut parameters = start(model, &mut source);
+        let parameters = start(model, &mut source);
         let summer = Summer::new(model, examples, plan.sampler.expected(), plan.sampler.neighbors(), &mut source);
         let mut run = Self {
             summer,
@@ -108,7 +73,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             source,
             public_size,
             gradient: vec![0.0; parameters.len()],
-            parameters: std::mem::take(&mut parameters),
+            parameters,
             position: Position::default(),
             observations: Vec::new(),
             history: Vec::new(),
@@ -120,48 +85,6 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         };
         run.check()?;
         Ok(run)
-    }
-
-    /// What can be seen to be wrong before anything is charged: a budget for each example that does not fit, a gradient that is
-    /// missing.
-    fn check(&mut self) -> Result<(), TrainError> {
-        if self.gate.is_some() && self.neighbors() != self.plan.sampler.neighbors() {
-            return Err(TrainError::Needs { what: "training", needs: "the same neighbors of sampler and budget" });
-        }
-        if let Privacy::Personal(clip, spending) = &self.plan.privacy {
-            if clip.is_by_layer() {
-                return Err(AllowanceError::ByLayer.into());
-            }
-            // Whoever has spent everything must not change the sum, not even its rounding: all others keep their places.
-            if self.neighbors() != Neighbors::ZeroOut {
-                return Err(AllowanceError::Neighbors(self.neighbors()).into());
-            }
-            if spending.shares().map(<[u32]>::len).expose() != self.plan.examples.len() {
-                return Err(TrainError::Foreign("as many accounts as examples are expected"));
-            }
-            self.tariff(NoiseMultiplier::new(1.0)?)?;
-        }
-        // A test that can never be paid for would never end anything.
-        let counted = match (self.plan.policy.question(0), self.plan.stop.target) {
-            (Question::NoisyCount { noise_std }, _) => Some(noise_std),
-            (Question::Nothing | Question::PublicAccuracy, target) => target.map(|target| target.noise_std),
-        };
-        let personal = matches!(self.plan.privacy, Privacy::Personal(..));
-        if let (Some(noise_std), false, Some(gate)) = (counted, personal, self.gate.as_mut()) {
-            let cost = Cost::of(&Mechanism::gaussian(noise_std)?, gate.neighbors()).map_err(BatchingError::Cost)?;
-            if gate.room(&cost, 1).map_err(TrainError::Gate)? == 0 {
-                return Err(TrainError::Needs {
-                    what: "a noisy count with this noise_std",
-                    needs: "a larger budget, or a larger noise_std: not even one is covered",
-                });
-            }
-        }
-        // An example that is nobody's.
-        let model = self.plan.model;
-        let inputs = vec![0.5; model.input().len()];
-        let chunk = Chunk::new(&inputs, &[0]);
-        model.examine(&self.parameters, chunk, &mut vec![0.0; model.memory(1)], &mut Findings::default())?;
-        Ok(())
     }
 
     fn neighbors(&self) -> Neighbors {
@@ -255,39 +178,10 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         if reached(stop.epochs, self.position.epoch) || reached(stop.steps, self.position.steps) {
             return Ok(Some(Ending::Done));
         }
-        let Some(noise_multiplier) = self.noise_multiplier() else { return Ok(Some(Ending::ScheduleEnded)) };
-        if let Some(batching) = self.plan.policy.batching().filter(|&batching| batching != self.plan.sampler.batching())
-        {
-            self.plan.sampler = self.plan.sampler.with(batching)?;
-            let expected = self.plan.sampler.expected();
-            let neighbors = self.plan.sampler.neighbors();
-            self.summer = Summer::new(self.plan.model, self.plan.examples, expected, neighbors, &mut self.source);
-            self.tariff = None;
-        }
-        let round = self.plan.sampler.round(noise_multiplier)?;
-        let entry = Entry::Round { noise_multiplier: noise_multiplier.get(), batching: self.plan.sampler.batching() };
-        let batches = match &self.plan.privacy {
-            Privacy::None => round.batches(&mut self.source),
-            Privacy::Clipped(_) => match self.charge(&entry, round.cost())? {
-                Ok(permit) => round.draw(permit, &mut self.source)?,
-                Err(refusal) if self.position == Position::default() => return Err(TrainError::TooSmall(refusal)),
-                Err(refusal) => return Ok(Some(Ending::Refused(refusal))),
-            },
-            Privacy::Personal(_, spending) => {
-                // All of it is charged once, before the first round.
-                if !self.history.iter().any(|(entry, _)| *entry == Entry::Allowance) {
-                    let cost = spending.allowance().cost(self.neighbors())?;
-                    if let Err(refusal) = self.charge(&Entry::Allowance, &cost)? {
-                        return Err(TrainError::TooSmall(refusal));
-                    }
-                }
-                self.note(&entry);
-                let alike = self.alike();
-                self.journal.before(&entry, &mut |most| most.min(alike))?;
-                round.batches(&mut self.source)
-            }
+        let mut batches = match self.next_batches()? {
+            Ok(batches) => batches.peekable(),
+            Err(ending) => return Ok(Some(ending)),
         };
-        let mut batches = batches.peekable();
         let mut interrupted = false;
         while let Some(batch) = batches.next() {
             let step = self.step(batch)?;
@@ -307,6 +201,60 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             }
         }
         Ok(interrupted.then_some(Ending::Interrupted))
+    }
+
+    /// The batches of a round that was charged; or why there is none.
+    fn next_batches(&mut self) -> Result<Result<Batches, Ending>, TrainError> {
+        loop {
+            let Some(noise_multiplier) = self.noise_multiplier() else { return Ok(Err(Ending::ScheduleEnded)) };
+            self.move_batching()?;
+            let round = self.plan.sampler.round(noise_multiplier)?;
+            let batching = self.plan.sampler.batching();
+            let entry = Entry::Round { noise_multiplier: noise_multiplier.get(), batching };
+            match &self.plan.privacy {
+                Privacy::None => return Ok(Ok(round.batches(&mut self.source))),
+                Privacy::Personal(..) => {
+                    self.charge_allowance()?;
+                    self.note(&entry);
+                    let alike = self.alike();
+                    self.journal.before(&entry, &mut |most| most.min(alike))?;
+                    return Ok(Ok(round.batches(&mut self.source)));
+                }
+                Privacy::Clipped(_) => match self.charge(&entry, round.cost())? {
+                    Ok(permit) => return Ok(Ok(round.draw(permit, &mut self.source)?)),
+                    Err(refusal) if self.position == Position::default() => return Err(TrainError::TooSmall(refusal)),
+                    // More noise costs less.
+                    Err(_) if self.plan.policy.can_go_up() => self.see(Observation::NotCovered)?,
+                    Err(refusal) => return Ok(Err(Ending::Refused(refusal))),
+                },
+            }
+        }
+    }
+
+    /// Takes up the batches that the policy has come to.
+    fn move_batching(&mut self) -> Result<(), TrainError> {
+        let now = self.plan.sampler.batching();
+        if let Some(batching) = self.plan.policy.batching().filter(|&batching| batching != now) {
+            self.plan.sampler = self.plan.sampler.with(batching)?;
+            let expected = self.plan.sampler.expected();
+            let neighbors = self.plan.sampler.neighbors();
+            self.summer = Summer::new(self.plan.model, self.plan.examples, expected, neighbors, &mut self.source);
+            self.tariff = None;
+        }
+        Ok(())
+    }
+
+    /// All that examples may ever spend is charged once, before the first round.
+    fn charge_allowance(&mut self) -> Result<(), TrainError> {
+        let Privacy::Personal(_, spending) = &self.plan.privacy else { return Ok(()) };
+        if self.history.iter().any(|(entry, _)| *entry == Entry::Allowance) {
+            return Ok(());
+        }
+        let cost = spending.allowance().cost(self.neighbors())?;
+        match self.charge(&Entry::Allowance, &cost)? {
+            Ok(_) => Ok(()),
+            Err(refusal) => Err(TrainError::TooSmall(refusal)),
+        }
     }
 
     /// How many rounds after the coming one are surely like it.
@@ -339,7 +287,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
                 }
                 let alike = match entry {
                     Entry::Round { .. } => alike,
-                    Entry::Count { .. } | Entry::Allowance | Entry::Components { .. } => 0,
+                    Entry::Count { .. } | Entry::Allowance | Entry::Components { .. } | Entry::Selection { .. } => 0,
                 };
                 self.journal.before(entry, &mut |most| gate.room(cost, most.min(alike)).unwrap_or(0))?;
                 self.note(entry);
@@ -472,20 +420,13 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
     /// # Errors
     /// [`TrainError`].
     pub fn noisy_count(&mut self, noise_std: f64) -> Result<Option<f64>, TrainError> {
-        let cost = Cost::of(&Mechanism::gaussian(noise_std)?, self.neighbors()).map_err(BatchingError::Cost)?;
-        match self.charge(&Entry::Count { noise_std }, &cost)? {
-            Err(_) => Ok(None),
-            Ok(permit) => {
-                let correct = evaluate(self.plan.model, &self.parameters, self.plan.examples);
-                // The permit was for this draw.
-                drop(permit);
-                #[expect(clippy::cast_precision_loss, reason = "a number of examples")]
-                let total = |_: usize, part: &mut [f64]| part.fill(correct.expose().correct as f64);
-                let mut released = [0.0];
-                release(total, noise_std, 1.0, &mut self.source, &mut released);
-                Ok(Some(f64::from(released[0])))
-            }
-        }
+        let release = policy::count(noise_std)?;
+        let cost = release.cost(self.neighbors()).map_err(BatchingError::Cost)?;
+        let Ok(permit) = self.charge(&Entry::Count { noise_std }, &cost)? else { return Ok(None) };
+        let correct = evaluate(self.plan.model, &self.parameters, self.plan.examples).expose().correct;
+        let noisy = release.draw(permit, &mut self.source, &[i64::try_from(correct).unwrap_or(i64::MAX)])?;
+        #[expect(clippy::cast_precision_loss, reason = "a number of examples")]
+        Ok(noisy.first().map(|&count| count as f64))
     }
 
     /// How many noisy counts were wanted and not taken, because the budget did not cover them.
@@ -501,148 +442,6 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         // Public: nothing is given away.
         let found = evaluate(self.plan.model, &self.parameters, public.examples()).expose();
         found.correct as f64 / found.count.max(1) as f64
-    }
-
-    /// Where it stands, to be stored.
-    #[must_use]
-    pub fn state(&self) -> State {
-        let (steps, first, second) = self.plan.optimizer.memory();
-        State {
-            parameters: self.parameters.clone(),
-            optimizer: (steps, first.to_vec(), second.to_vec()),
-            position: self.position,
-            observations: self.observations.clone(),
-            history: self.history.clone(),
-            spent: self.spending().map(|spending| spending.shares().expose().to_vec()),
-            digest: self.digest,
-        }
-    }
-
-    /// Goes on where a run of the same plan stood. What was charged then, and what was `lost` (charged after the state was taken),
-    /// is charged again to gate and odometer, which must be fresh; what was lost of a budget for each example is charged at its most.
-    ///
-    /// # Errors
-    /// [`TrainError`] when the state belongs to another run, or the gate does not admit what it admitted then.
-    pub fn resume(&mut self, state: State, lost: &[(Entry, u64)]) -> Result<(), TrainError> {
-        self.start_from(state.parameters)?;
-        let (steps, first, second) = state.optimizer;
-        if !self.plan.optimizer.restore(steps, first, second) {
-            return Err(TrainError::Foreign("the optimizer remembers other numbers"));
-        }
-        if let Privacy::Personal(_, spending) = &mut self.plan.privacy {
-            if state.digest != self.digest {
-                return Err(TrainError::Foreign("its accounts belong to other examples, or to these in another order"));
-            }
-            let spent = state.spent.filter(|spent| spent.len() == self.plan.examples.len());
-            let resumed = spent.and_then(|spent| Spending::resume(spending.allowance(), spent));
-            *spending = resumed.ok_or(TrainError::Foreign("there is not one account for each example"))?;
-        }
-        for &(entry, count) in state.history.iter().chain(lost) {
-            self.charge_again(entry, count)?;
-        }
-        for &(entry, steps) in lost {
-            if let Entry::Round { noise_multiplier, .. } = entry
-                && let Some(tariff) = self.tariff(NoiseMultiplier::new(noise_multiplier)?)?
-                && let Privacy::Personal(_, spending) = &mut self.plan.privacy
-            {
-                spending.charge_the_most(&tariff, steps);
-            }
-        }
-        for observation in state.observations {
-            self.see(observation)?;
-        }
-        self.position = state.position;
-        Ok(())
-    }
-
-    /// Principal components that were charged to the gate before the run was made: the odometer and the checkpoints know of them, too.
-    ///
-    /// # Errors
-    /// [`TrainError`] when they have no price.
-    pub fn components_were_charged(&mut self, noise_multiplier: NoiseMultiplier) -> Result<(), TrainError> {
-        let cost = pca::cost(noise_multiplier, self.neighbors())?;
-        if let Some((odometer, _)) = &mut self.odometer {
-            let charge = odometer.price(&cost)?;
-            odometer.observe(&charge)?;
-        }
-        self.note(&Entry::Components { noise_multiplier: noise_multiplier.get() });
-        Ok(())
-    }
-
-    /// What was charged once, to a gate and an odometer that do not know of it; nothing is written to the journal, or drawn.
-    /// The price of an entry; none for a round where each example has paid for all of them.
-    fn cost_of(&self, entry: Entry) -> Result<Option<Cost>, TrainError> {
-        let personal = matches!(self.plan.privacy, Privacy::Personal(..));
-        Ok(match entry {
-            Entry::Round { .. } if personal => None,
-            Entry::Round { noise_multiplier, batching } => {
-                let sampler = self.plan.sampler.with(batching)?;
-                Some(sampler.round(NoiseMultiplier::new(noise_multiplier)?)?.cost().clone())
-            }
-            Entry::Count { noise_std } => {
-                Some(Cost::of(&Mechanism::gaussian(noise_std)?, self.neighbors()).map_err(BatchingError::Cost)?)
-            }
-            Entry::Components { noise_multiplier } => {
-                Some(pca::cost(NoiseMultiplier::new(noise_multiplier)?, self.neighbors())?)
-            }
-            Entry::Allowance => match &self.plan.privacy {
-                Privacy::Personal(_, spending) => Some(spending.allowance().cost(self.neighbors())?),
-                Privacy::None | Privacy::Clipped(_) => {
-                    return Err(TrainError::Foreign("it had a budget for each example"));
-                }
-            },
-        })
-    }
-
-    /// Whether every round that was charged was drawn to its end, but for one that the last step of all ended in. If not, a crash or an
-    /// interrupt made the run pay for more, and when that happened may have been chosen by looking: then nothing was fixed in advance.
-    #[must_use]
-    pub fn is_as_planned(&self) -> bool {
-        let round = |&(entry, count): &(Entry, u64)| match entry {
-            Entry::Round { .. } => count,
-            Entry::Count { .. } | Entry::Allowance | Entry::Components { .. } => 0,
-        };
-        let charged: u64 = self.history.iter().map(round).sum();
-        let Position { epoch, rounds, steps } = self.position;
-        let cut = self.plan.stop.steps == Some(steps) && !steps.is_multiple_of(self.plan.sampler.steps_per_round());
-        charged == epoch * self.plan.sampler.rounds_per_epoch() + rounds + u64::from(cut)
-    }
-
-    /// Everything that was charged, each kind as often as it was. Where all of it was fixed in advance (noise, batches, and the number of
-    /// rounds; see [`Run::is_as_planned`]) the price of all together is that of the run.
-    ///
-    /// # Errors
-    /// [`TrainError`] when an entry has no price.
-    pub fn charged(&self) -> Result<Vec<Cost>, TrainError> {
-        let mut all = Vec::with_capacity(self.history.len());
-        for &(entry, count) in &self.history {
-            if let Some(cost) = self.cost_of(entry)? {
-                all.push(cost.repeat(count).map_err(BatchingError::Cost)?);
-            }
-        }
-        Ok(all)
-    }
-
-    fn charge_again(&mut self, entry: Entry, count: u64) -> Result<(), TrainError> {
-        let cost = self.cost_of(entry)?;
-        for _ in 0..count {
-            if let Some(cost) = &cost {
-                let gate = self.gate.as_mut().ok_or(TrainError::Foreign("it had a budget"))?;
-                if let Decision::Refused(_) = gate.request(cost).map_err(TrainError::Gate)? {
-                    return Err(TrainError::Foreign("it was charged more than this budget"));
-                }
-                if let Some((odometer, priced)) = &mut self.odometer {
-                    let charge = match priced.take() {
-                        Some(charge) if **charge.cost() == *cost => charge,
-                        Some(_) | None => odometer.price(cost)?,
-                    };
-                    odometer.observe(&charge)?;
-                    *priced = Some(charge);
-                }
-            }
-            self.note(&entry);
-        }
-        Ok(())
     }
 }
 

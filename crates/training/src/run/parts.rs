@@ -4,7 +4,7 @@ use crate::batching::{Batching, BatchingError, NotCovered, Sampler};
 use crate::data::{Examples, Public, Shape};
 use crate::gate::GateError;
 use crate::gradient::{BatchFindings, Clip};
-use crate::model::MissingGradient;
+use crate::model::{MissingGradient, RowsKnowEachOther};
 use crate::optimizer::Optimizer;
 use crate::pca::PcaError;
 use crate::personal::{AllowanceError, Spending};
@@ -93,6 +93,19 @@ pub enum Entry {
         /// Their noise.
         noise_multiplier: f64,
     },
+    /// A choice among candidates, once, before training.
+    Selection {
+        /// How many there were.
+        candidates: u64,
+        /// How many rounds each was trained for.
+        rounds: u64,
+        /// The noise of these rounds.
+        noise_multiplier: f64,
+        /// Their batches.
+        batching: Batching,
+        /// Of the choice.
+        epsilon: f64,
+    },
 }
 
 /// Where it is written down that noise is about to be drawn.
@@ -157,6 +170,22 @@ pub enum TrainError {
         /// What there is.
         examples: String,
     },
+    /// Matrix products do not keep what the bound on the sum of gradients rests on.
+    #[error("{0}; private training rests on that they do not, and does not start here")]
+    Rows(#[from] RowsKnowEachOther),
+    /// The model does not.
+    #[error(
+        "what the model makes of an example depends on the examples beside it; training does not start with it on this machine"
+    )]
+    Dependent,
+    /// The sampler draws from other examples.
+    #[error("the sampler was made for {sampler} examples; there are {examples}")]
+    Sampler {
+        /// As the sampler has it.
+        sampler: usize,
+        /// As there are.
+        examples: usize,
+    },
     /// The budget was not asked, or did not answer.
     #[error("the budget did not answer: {0}")]
     Gate(GateError),
@@ -183,6 +212,9 @@ pub enum TrainError {
     /// A permit for something else.
     #[error(transparent)]
     NotCovered(#[from] NotCovered),
+    /// A permit for another release.
+    #[error(transparent)]
+    NotReleased(#[from] paygo_noise::NotCovered),
     /// A state of another run.
     #[error("the stored state does not belong to this run: {0}")]
     Foreign(&'static str),

@@ -55,7 +55,7 @@ fn policies(divisor: f64) -> anyhow::Result<[Policy; 6]> {
         Schedule::Polynomial { initial, rate: 3.0, last: noise(2.0)?, period: 100 },
     ]
     .map(Policy::Schedule);
-    let validation = Policy::Validation(ValidationDecay::new(initial, 0.7, 0.01, 10, 5)?);
+    let validation = Policy::Validation(ValidationDecay::new(initial, 0.7, 0.01, 10, 5)?.into());
     Ok([uniform, time, step, exponential, polynomial, validation])
 }
 
@@ -218,7 +218,7 @@ fn cancer(data: &Path, trials: Trials) -> anyhow::Result<Table> {
         ),
         (
             "validation 35, 0.99, 50, 0.01, 1",
-            Policy::Validation(ValidationDecay::new(noise(35.0)?, 0.99, 0.01, 50, 1)?),
+            Policy::Validation(ValidationDecay::new(noise(35.0)?, 0.99, 0.01, 50, 1)?.into()),
             "1.8 % above uniform",
         ),
     ];

@@ -1,0 +1,104 @@
+//! How a job is carried out: its batches and its budget, checked against each other.
+
+use super::job::Job;
+use super::privacy::{Checked, Privacy as PrivacyWords, uniform};
+use super::select::Trial;
+use super::shared::SharedGate;
+use anyhow::Context;
+use paygo_accounting::odometer::{Odometer, VilleMixture};
+use paygo_accounting::params::{Delta, NoiseMultiplier};
+use paygo_accounting::prior::Prior;
+use paygo_noise::Source;
+use paygo_training::batching::Sampler;
+use paygo_training::checkpoint::Folder;
+use paygo_training::data::Public;
+use paygo_training::gate::Gate;
+use paygo_training::model::{Model as _, Network};
+use paygo_training::personal::Spending;
+use paygo_training::run::{Entry, Plan, Privacy, Run};
+use std::sync::Arc;
+
+/// Batches and budget.
+pub(super) struct Setting {
+    pub(super) sampler: Sampler,
+    public_size: u64,
+    pub(super) checked: Option<Checked>,
+}
+
+impl Setting {
+    /// Checks everything that can be wrong before anything is written or charged.
+    pub(super) fn of(job: &Job) -> anyhow::Result<Self> {
+        let (neighbors, public_size) = job.config.size(&job.split.train)?;
+        let sampler = job.config.sampler(neighbors, public_size, job.split.train.len())?;
+        let check = |privacy: &PrivacyWords| privacy.check(&sampler, &job.network, job.config.releases_integers());
+        let checked = job.config.privacy.as_ref().map(check).transpose()?;
+        job.config.optimizer(job.network.parameters())?;
+        if let Some(select) = &job.config.select {
+            let checked = checked.as_ref().context("[select] goes with [privacy]")?;
+            Trial::of(job, &sampler, public_size, checked).check(select)?;
+        }
+        Ok(Self { sampler, public_size, checked })
+    }
+
+    /// Chooses among the candidates of the config, if it has any, and takes up the one that was picked: what was charged for it; nothing
+    /// where somebody asked to end.
+    pub(super) fn select(
+        &mut self,
+        job: &mut Job,
+        gate: &SharedGate,
+        folder: &mut Folder,
+        source: &mut Source,
+    ) -> anyhow::Result<Option<Entry>> {
+        let (Some(select), Some(checked)) = (job.config.select.clone(), &mut self.checked) else { return Ok(None) };
+        let trial = Trial::of(job, &self.sampler, self.public_size, checked);
+        let Some(picked) = trial.choose(&select, gate, source)? else { return Ok(None) };
+        eprintln!("note: candidate {} of [select] was picked", picked.candidate + 1);
+        job.pick(picked.candidate, folder)?;
+        if let Some(privacy) = &job.config.privacy {
+            checked.clip = privacy.clip(&job.network)?;
+        }
+        Ok(Some(picked.charged))
+    }
+
+    /// The run.
+    pub(super) fn prepare<'a>(
+        self,
+        source: Source,
+        job: &'a Job,
+        public: Option<&'a Public>,
+        gate: Option<&SharedGate>,
+        folder: &Folder,
+    ) -> anyhow::Result<Run<'a, Network>> {
+        let odometer = match (&self.checked, &job.config.privacy) {
+            (Some(checked), Some(privacy)) => {
+                let delta = Delta::new(privacy.delta.down("delta")?)?;
+                let boundary = VilleMixture::new(delta, Prior::for_plan(&checked.plan, delta))?;
+                Some(Odometer::new(boundary, checked.filter.neighbors()))
+            }
+            (_, _) => None,
+        };
+        let (policy, privacy) = match self.checked {
+            // Noise is not looked at.
+            None => (uniform(NoiseMultiplier::new(1.0)?), Privacy::None),
+            Some(checked) => match checked.allowance {
+                None => (checked.policy, Privacy::Clipped(checked.clip)),
+                Some(allowance) => {
+                    let spending = Spending::new(allowance, job.split.train.len());
+                    (checked.policy, Privacy::Personal(checked.clip, spending))
+                }
+            },
+        };
+        let plan = Plan {
+            model: &job.network,
+            examples: &job.split.train,
+            public,
+            sampler: self.sampler,
+            privacy,
+            policy,
+            optimizer: job.config.optimizer(job.network.parameters())?,
+            stop: job.config.stop(),
+        };
+        let gate = gate.map(|gate| Box::new(Arc::clone(gate)) as Box<dyn Gate>);
+        Ok(Run::new(plan, self.public_size, gate, odometer, folder.journal(), source)?)
+    }
+}
