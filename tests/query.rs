@@ -195,6 +195,43 @@ fn a_question_that_somebody_could_never_pay_for_is_not_asked() {
     assert!(String::from_utf8_lossy(&text.stdout).contains("| count | 10    | ± 19.5997 | 1 %"), "{text:?}");
 }
 
+/// Noise as people think of it: a share of everybody's budget, or the accuracy that is wanted.
+#[test]
+fn noise_can_be_asked_for_as_a_share_or_as_an_accuracy() {
+    let place = Place::new();
+    sales(&place);
+    let plan = |more: &[&str]| {
+        let mut arguments = vec!["sales.csv", "--person", "customer", "--budget", "epsilon=1,delta=1e-6", "--dry-run"];
+        arguments.extend(more);
+        place.json(&arguments)
+    };
+    let near = |plan: &Value, share: f64| {
+        let cost = plan["worst_case"].as_f64().expect("a share");
+        assert!(cost <= share && cost > 0.995 * share, "{plan}");
+    };
+    near(&plan(&["--count", "--spend", "5 %"]), 0.05);
+    near(&plan(&["--count", "--spend", "0.05"]), 0.05);
+    near(&plan(&["--sum", "amount", "--clip", "0..100", "--spend", "100%"]), 1.0);
+    near(&plan(&["--mean", "amount", "--clip", "0..1000000", "--spend", "10 %"]), 0.1);
+    near(&plan(&["--histogram", "region", "--categories", "North,South", "--spend", "1 %"]), 0.01);
+    for (within, more) in [("10", vec!["--count"]), ("1000", vec!["--sum", "amount", "--clip", "0..100"])] {
+        let plan = plan(&[more, vec!["--within", within]].concat());
+        let half = plan["queries"][0]["half_width"].as_f64().expect("a width");
+        let within: f64 = within.parse().expect("a number");
+        assert!(half <= within && half > 0.998 * within, "{plan}");
+    }
+    let with = |more: &[&'static str]| {
+        [&["sales.csv", "--person", "customer", "--budget", "rho=1"][..], more].concat()
+    };
+    place.fails(&with(&["--mean", "amount", "--clip", "0..9", "--within", "1"]), "within goes with counts, sums and histograms");
+    for share in ["0", "-5 %", "101 %", "five"] {
+        place.fails(&with(&["--count", &format!("--spend={share}").leak()]), "is not a share");
+    }
+    // A wrong column is a mistake to mend first, whatever the budget says.
+    let dear = ["--sum", "amuont", "--clip", "0..100", "--noise-std", "0.001", "--mode", "worst-case"];
+    place.fails(&with(&dear), "there is no column `amuont`");
+}
+
 #[test]
 fn ten_tenths_fit() {
     let place = Place::new();
@@ -276,7 +313,8 @@ fn bad_input_is_a_message_and_costs_nothing() {
     place.fails(&["sales.csv", "--person", "customer", "--count", "--noise-std", "1"], "give --budget");
     place.fails(&["sales.csv", "--person", "customer", "--budget", "epsilon=1", "--count"], "is not a budget");
     place.fails(&with(&[]), "give a question");
-    place.fails(&with(&["--count"]), "give noise_std (--noise-std)");
+    place.fails(&with(&["--count"]), "give the noise in one way: spend");
+    place.fails(&with(&["--count", "--noise-std", "1", "--within", "3"]), "give the noise in one way: spend");
     place.fails(&with(&["--count", "--sum", "amount", "--noise-std", "1"]), "count and sum in one query");
     place.fails(&with(&["--sum", "amount", "--noise-std", "1"]), "sum needs clip (--clip LOW..HIGH)");
     place.fails(
