@@ -1,6 +1,6 @@
 //! The training loop: ask, write down, draw, sum, add noise, move; after an epoch, look and decide.
 
-use crate::batching::{Batch, Batches, Batching, BatchingError, Sampler};
+use crate::batching::{Batch, Batches, BatchingError, Sampler};
 use crate::data::{Examples, Public};
 use crate::gate::Gate;
 use crate::gradient::{BatchFindings, Scaling, Summer};
@@ -12,7 +12,7 @@ use paygo_accounting::charge::Charge;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{Decision, Permit, Refusal};
 use paygo_accounting::odometer::{Odometer, VilleMixture};
-use paygo_accounting::params::{Epsilon, Neighbors, NoiseMultiplier, OutOfDomain};
+use paygo_accounting::params::{Epsilon, Neighbors, NoiseMultiplier};
 use paygo_accounting::schedule::Schedule;
 use paygo_accounting::secret::Secret;
 use paygo_noise::Source;
