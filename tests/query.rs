@@ -225,7 +225,8 @@ fn noise_can_be_asked_for_as_a_share_or_as_an_accuracy() {
     };
     place.fails(&with(&["--mean", "amount", "--clip", "0..9", "--within", "1"]), "within goes with counts, sums and histograms");
     for share in ["0", "-5 %", "101 %", "five"] {
-        place.fails(&with(&["--count", &format!("--spend={share}").leak()]), "is not a share");
+        let spend = format!("--spend={share}");
+        place.fails(&[&with(&["--count"])[..], &[spend.as_str()]].concat(), "is not a share");
     }
     // A wrong column is a mistake to mend first, whatever the budget says.
     let dear = ["--sum", "amuont", "--clip", "0..100", "--noise-std", "0.001", "--mode", "worst-case"];
