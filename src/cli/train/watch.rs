@@ -40,7 +40,7 @@ pub(super) fn train(
                 diverges = true;
                 let steps = metrics.steps;
                 progress.say(&format!(
-                    "warning: training diverges: after {steps} steps the model has numbers of more than a million, or none\n\
+                    "warning: training diverges: after {steps} steps some parameters are beyond a million, or not numbers\n\
                      hint: a smaller learning_rate"
                 ));
             }
