@@ -5,7 +5,7 @@ use crate::charge::Currency;
 use crate::convert::Conversion;
 use crate::curve::Orders;
 use crate::params::{Delta, Epsilon, Order, OutOfDomain};
-use paygo_numeric::{Amount, Interval};
+use paygo_numeric::Amount;
 use std::sync::Arc;
 
 /// Admits while the sum of the Rényi divergences at one order is within a budget.
@@ -106,12 +106,7 @@ impl Rule for FixedOrder {
     }
 
     fn promise(&self, delta: Delta) -> Epsilon {
-        let rest = less(delta, self.slack);
+        let rest = delta.less(self.slack.to_f64_up());
         rest.map_or(Epsilon::INFINITE, |rest| Conversion::Exact.epsilon(self.order, self.limit.to_f64_up(), rest))
     }
-}
-
-/// δ − slack, rounded down; `None` when the slack is more than δ, and nothing can be promised.
-pub(super) fn less(delta: Delta, slack: Amount) -> Option<Delta> {
-    Delta::new((Interval::point(delta.get()) - slack.to_f64_up()).lo()).ok()
 }
