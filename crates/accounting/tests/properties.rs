@@ -542,7 +542,7 @@ fn partitioned_epochs_follow_t26() {
 
 #[test]
 fn fixed_size_sampling_follows_t43() {
-    // 1 + E[z^α + z^{1−α} − 1 − z; z > 1], by quadrature with 30 digits. Theorem 9 of arXiv:1808.00087, used before, is 1.03 to 20
+    // 1 + E[z^α + z^{1−α} − 1 − z; z > 1], by quadrature with 30 digits. Theorem 9 of arXiv:1808.00087, used before, is up to 20
     // times as much.
     for (q, s, a, truth, before) in [
         (0.01, 2.0, 3, 0.000_058_623_028_473_919_186, 0.000_172_502_489_498),
