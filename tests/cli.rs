@@ -204,6 +204,78 @@ fn a_typo_in_a_plan_is_pointed_at_and_the_word_that_was_meant_is_named() {
     assert_eq!(plan("1/4"), plan("0.25"));
 }
 
+/// Whatever is unknown in a plan is found, seen to meet the target, and the next value seen not to.
+#[test]
+fn a_plan_with_one_unknown_is_calibrated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("plan.toml");
+    let target = ["--epsilon", "3", "--delta", "1e-5"];
+    let find = |neighbors: &str, count: &str, mechanism: &str| {
+        let plan = format!("neighbors = \"{neighbors}\"\n[[releases]]\ncount = {count}\nmechanism = {mechanism}\n");
+        std::fs::write(&path, plan).expect("written");
+        paygo(&[&["calibrate", "plan", path.to_str().expect("a path"), "--json"], &target[..]].concat())
+    };
+    for (neighbors, count, mechanism, field) in [
+        (
+            "replace-one",
+            "100",
+            r#"{ fixed_size_sampled_gaussian = { batch_fraction = 0.01, noise_multiplier = "?" } }"#,
+            "noise_multiplier",
+        ),
+        (
+            "replace-one",
+            "100",
+            r#"{ fixed_size_sampled_gaussian = { batch_fraction = "?", noise_multiplier = 4 } }"#,
+            "batch_fraction",
+        ),
+        (
+            "add-remove",
+            "10",
+            r#"{ balls_and_bins_epoch = { batches = 100, noise_multiplier = "?" } }"#,
+            "noise_multiplier",
+        ),
+        (
+            "zero-out",
+            "33",
+            r#"{ partitioned_epoch = { noise_multipliers = ["?", "?"], assignment = "reshuffled" } }"#,
+            "noise_multipliers",
+        ),
+        ("add-remove", "20", r#"{ laplace = { scale = "?" } }"#, "scale"),
+        ("add-remove", "20", r#"{ pure = { epsilon = "?" } }"#, "epsilon"),
+        ("add-remove", "\"?\"", "{ gaussian = { noise_multiplier = 20 } }", "count"),
+    ] {
+        let found = json(&find(neighbors, count, mechanism));
+        assert!(found["epsilon"].as_f64().expect("ε") <= 3.0, "{mechanism}: {found}");
+        assert!(found["next"]["epsilon"].as_f64().expect("ε") > 3.0, "{mechanism}: {found}");
+        assert_eq!(found["neighbors"], neighbors, "{mechanism}");
+        // Put into the plan, the number costs what was said.
+        let text = found[field].to_string();
+        let (count, mechanism) = (count.replace("\"?\"", &text), mechanism.replace("\"?\"", &text));
+        let plan = format!(
+            "neighbors = \"{neighbors}\"\ndelta = 1e-5\n[[releases]]\ncount = {count}\nmechanism = {mechanism}\n"
+        );
+        std::fs::write(&path, plan).expect("written");
+        let rows = json(&paygo(&["account", path.to_str().expect("a path"), "--json"]));
+        assert!(rows.to_string().contains(&found["epsilon"].to_string()), "{mechanism}: {found} {rows}");
+    }
+    // As many shuffled epochs of noise 8 as Gaussian noise of it: 33, not 28.
+    let epochs = json(&find(
+        "zero-out",
+        "\"?\"",
+        r#"{ partitioned_epoch = { noise_multipliers = [8, 8], assignment = "reshuffled" } }"#,
+    ));
+    assert_eq!(epochs["count"], 33, "{epochs}");
+    fails(&find("add-remove", "1", "{ gaussian = { noise_multiplier = 3 } }"), &["has one unknown", "given none"]);
+    fails(
+        &find("add-remove", "\"?\"", r#"{ gaussian = { noise_multiplier = "?" } }"#),
+        &["count and noise_multiplier"],
+    );
+    fails(
+        &find("add-remove", "1", r#"{ balls_and_bins_epoch = { batches = "?", noise_multiplier = 4 } }"#),
+        &["batches cannot be sought"],
+    );
+}
+
 #[test]
 fn schedule_answers() {
     let answer =

@@ -220,10 +220,11 @@ fn noise_can_be_asked_for_as_a_share_or_as_an_accuracy() {
         let within: f64 = within.parse().expect("a number");
         assert!(half <= within && half > 0.998 * within, "{plan}");
     }
-    let with = |more: &[&'static str]| {
-        [&["sales.csv", "--person", "customer", "--budget", "rho=1"][..], more].concat()
-    };
-    place.fails(&with(&["--mean", "amount", "--clip", "0..9", "--within", "1"]), "within goes with counts, sums and histograms");
+    let with = |more: &[&'static str]| [&["sales.csv", "--person", "customer", "--budget", "rho=1"][..], more].concat();
+    place.fails(
+        &with(&["--mean", "amount", "--clip", "0..9", "--within", "1"]),
+        "within goes with counts, sums and histograms",
+    );
     for share in ["0", "-5 %", "101 %", "five"] {
         let spend = format!("--spend={share}");
         place.fails(&[&with(&["--count"])[..], &[spend.as_str()]].concat(), "is not a share");

@@ -82,14 +82,17 @@ fn row_json(row: &Row) -> serde_json::Value {
 
 /// Reads a plan; JSON when it starts with a brace, else TOML.
 pub(crate) fn read_plan(path: &Path) -> anyhow::Result<Plan> {
-    let text = if path == Path::new("-") {
+    parse_plan(&read_text(path)?).with_context(|| name(path))
+}
+
+/// The text of a plan: a file, or `-` for standard input.
+pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
+    if path == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).with_context(|| name(path))?;
-        text
-    } else {
-        std::fs::read_to_string(path).with_context(|| name(path))?
-    };
-    parse_plan(&text).with_context(|| name(path))
+        return Ok(text);
+    }
+    std::fs::read_to_string(path).with_context(|| name(path))
 }
 
 /// The plan, in a message.

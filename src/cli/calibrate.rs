@@ -2,20 +2,22 @@
 
 use super::arguments::{CountArgument, Decimal, delta};
 use super::output::{json_number, print, print_json, shown_fine};
+use super::unknown::{Sought, UnknownPlan};
 use clap::{Args, Subcommand};
 use paygo_accounting::calibrate::{
     Calibrated, CalibratedCount, CalibrationError, Price, Target, largest_sampling_probability, least_noise,
-    most_repeats,
+    most_count, most_repeats, on_grid,
 };
 use paygo_accounting::cost::Cost;
 use paygo_accounting::mechanism::{BallsAndBinsEpoch, Gaussian, Mechanism, PoissonSampledGaussian, Single};
 use paygo_accounting::params::{Count, Epsilon, Neighbors, NoiseMultiplier, Rho, SamplingProbability};
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 --sampling-probability 0.0042667\n  paygo calibrate noise --epsilon 1 --delta 1e-6 --steps 100\n  paygo calibrate steps --epsilon 3 --delta 1e-5 --noise-multiplier 1.1 --sampling-probability 0.01\n  paygo calibrate epochs --epsilon 3 --delta 1e-5 --noise-multiplier 6 --batches 100\nNeighbors differ by one record more or less. The answers are prices of plans fixed in advance, unless the method is gdp-exact."
+    after_help = "Examples:\n  paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 --sampling-probability 0.0042667\n  paygo calibrate noise --epsilon 1 --delta 1e-6 --steps 100\n  paygo calibrate steps --epsilon 3 --delta 1e-5 --noise-multiplier 1.1 --sampling-probability 0.01\n  paygo calibrate epochs --epsilon 3 --delta 1e-5 --noise-multiplier 6 --batches 100\n  paygo calibrate plan shuffled.toml --epsilon 3 --delta 1e-5     # one number of the plan is \"?\"\nNeighbors are the plan's, else they differ by one record more or less. The answers are prices of plans fixed in advance, unless the method is gdp-exact."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -62,6 +64,17 @@ enum What {
         /// How many noisy sums
         #[arg(long)]
         steps: CountArgument,
+        /// Answer in JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// The one unknown of a plan, written as "?" in its file: any mechanism, any number that the price rises or falls with
+    Plan {
+        /// The plan, TOML or JSON; `-` reads standard input
+        #[arg(value_name = "PLAN")]
+        plan: PathBuf,
+        #[command(flatten)]
+        target: TargetArguments,
         /// Answer in JSON
         #[arg(long)]
         json: bool,
@@ -135,6 +148,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         | What::Steps { target, sampling_probability, .. }
         | What::Epochs { target, sampling_probability, .. } => (target, sampling_probability.is_some()),
         What::SamplingProbability { target, .. } => (target, true),
+        What::Plan { target, .. } => (target, false),
     };
     if sampling && target.rho.is_some() {
         anyhow::bail!("sampling does not lower rho: zCDP is not amplified\nhint: give --epsilon and --delta");
@@ -149,20 +163,35 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 fn answer(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
+        What::Plan { plan, target, json } => {
+            let plan = UnknownPlan::read(plan)?;
+            match plan.sought {
+                Sought::Count => {
+                    let found = most_count(target.target()?, |count| plan.cost_at(&count.to_string()))?;
+                    show_count("count", &found, target, plan.neighbors, Map::new(), *json)
+                }
+                Sought::Real(name, sense, range) => {
+                    let cost_at = |value: f64| plan.cost_at(&value.to_string());
+                    let found = on_grid(name, target.target()?, range, sense, cost_at)?;
+                    show_real(name, &found, target, plan.neighbors, *json)
+                }
+            }
+        }
         What::Noise { target, steps, sampling_probability, json } => {
             let probability = sampling_probability.as_ref().map(Decimal::up);
             let found = least_noise(target.target()?, |noise| Ok(step(noise, probability)?.repeat(steps.0.get())?))?;
-            show_real("noise_multiplier", &found, target, *json)
+            show_real("noise_multiplier", &found, target, Neighbors::AddRemove, *json)
         }
         What::SamplingProbability { target, noise_multiplier, steps, json } => {
             let noise = noise_multiplier.down();
             let found =
                 largest_sampling_probability(target.target()?, |q| Ok(step(noise, Some(q))?.repeat(steps.0.get())?))?;
-            show_real("sampling_probability", &found, target, *json)
+            show_real("sampling_probability", &found, target, Neighbors::AddRemove, *json)
         }
         What::Steps { target, noise_multiplier, sampling_probability, json } => {
             let one = step(noise_multiplier.down(), sampling_probability.as_ref().map(Decimal::up))?;
-            show_count("steps", &most_repeats(target.target()?, &one)?, target, Map::new(), *json)
+            let found = most_repeats(target.target()?, &one)?;
+            show_count("steps", &found, target, Neighbors::AddRemove, Map::new(), *json)
         }
         What::Epochs { target, noise_multiplier, sampling_probability, batches, json } => {
             let noise = noise_multiplier.down();
@@ -191,13 +220,14 @@ fn answer(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 }
                 (None, None) => anyhow::bail!("say what an epoch is: --sampling-probability, or --batches"),
             };
-            show_count("epochs", &most_repeats(target.target()?, &epoch)?, target, extra, *json)
+            let found = most_repeats(target.target()?, &epoch)?;
+            show_count("epochs", &found, target, Neighbors::AddRemove, extra, *json)
         }
     }
 }
 
 /// The price in the target's currency, as JSON fields.
-fn price_json(price: &Price, target: &TargetArguments) -> Map<String, Value> {
+fn price_json(price: &Price, target: &TargetArguments, neighbors: Neighbors) -> Map<String, Value> {
     let mut object = Map::new();
     match price {
         Price::Epsilon(row) => {
@@ -207,7 +237,7 @@ fn price_json(price: &Price, target: &TargetArguments) -> Map<String, Value> {
                 .insert("delta".into(), target.delta.as_ref().map_or(Value::Null, |delta| json_number(delta.typed())));
             object.insert("method".into(), Value::from(row.method));
             object.insert("basis".into(), Value::from(row.basis.word()));
-            object.insert("neighbors".into(), Value::from(Neighbors::AddRemove.word()));
+            object.insert("neighbors".into(), Value::from(neighbors.word()));
         }
         Price::Rho(rho) => {
             object.insert("rho".into(), json_number(rho.get()));
@@ -227,12 +257,18 @@ fn price_text(price: &Price, target: &TargetArguments) -> String {
     }
 }
 
-fn show_real(name: &str, found: &Calibrated, target: &TargetArguments, json: bool) -> anyhow::Result<ExitCode> {
+fn show_real(
+    name: &str,
+    found: &Calibrated,
+    target: &TargetArguments,
+    neighbors: Neighbors,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
     if json {
-        let mut object = price_json(&found.price, target);
+        let mut object = price_json(&found.price, target, neighbors);
         object.insert(name.into(), json_number(found.value));
         let next = found.next.as_ref().map(|(value, price)| {
-            let mut next = price_json(price, target);
+            let mut next = price_json(price, target, neighbors);
             next.insert(name.into(), json_number(*value));
             Value::Object(next)
         });
@@ -266,15 +302,16 @@ fn show_count(
     name: &str,
     found: &CalibratedCount,
     target: &TargetArguments,
+    neighbors: Neighbors,
     extra: Map<String, Value>,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
     if json {
-        let mut object = price_json(&found.price, target);
+        let mut object = price_json(&found.price, target, neighbors);
         object.insert(name.into(), Value::from(found.value));
         object.extend(extra);
         let next = found.next.as_ref().map(|price| {
-            let mut next = price_json(price, target);
+            let mut next = price_json(price, target, neighbors);
             next.insert(name.into(), Value::from(found.value + 1));
             Value::Object(next)
         });

@@ -21,6 +21,7 @@ mod serve;
 mod stream;
 mod suggest;
 mod train;
+mod unknown;
 mod words;
 
 use clap::{Parser, Subcommand};

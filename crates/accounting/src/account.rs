@@ -13,7 +13,6 @@ use crate::guarantee::{Basis, Guarantee};
 use crate::mechanism::Single;
 use crate::params::{Count, Delta, Epsilon, Neighbors, Order, SamplingProbability};
 use paygo_numeric::elementary::{exp, exp_m1, ln};
-use paygo_numeric::rounding::sub_down;
 use paygo_numeric::search::minimize_over_grid;
 
 /// What is asked.
@@ -246,7 +245,7 @@ impl<'a> Priced<'a> {
 
 /// What is left of δ for the conversion once the slack is taken off, rounded down; `None` when nothing is.
 fn after_slack(delta: Delta, slack: Delta) -> Option<Delta> {
-    Delta::new(sub_down(delta.get(), slack.get())).ok().filter(|rest| slack == Delta::ZERO || *rest > Delta::ZERO)
+    delta.less(slack.get()).filter(|rest| slack == Delta::ZERO || *rest > Delta::ZERO)
 }
 
 fn renyi_rows(cost: &Cost, question: Question, conversions: &[Conversion], rows: &mut Vec<Row>) {

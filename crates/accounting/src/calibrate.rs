@@ -51,6 +51,9 @@ pub enum CalibrationError {
     /// A parameter was out of its domain.
     #[error(transparent)]
     OutOfDomain(#[from] OutOfDomain),
+    /// The plan with a value in the place of the unknown is no plan.
+    #[error("{0}")]
+    Plan(String),
 }
 
 /// The outcome of a search over a real parameter.
@@ -123,8 +126,10 @@ impl Target {
 
 /// Which way the price goes with the parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sense {
+pub enum Sense {
+    /// More of it costs less, as of noise: the least is sought.
     Falls,
+    /// More of it costs more, as of a sampling probability: the most is sought.
     Rises,
 }
 
@@ -155,8 +160,19 @@ pub fn largest_sampling_probability(
 /// # Errors
 /// [`CalibrationError`] when not even one does or the mechanism cannot be priced.
 pub fn most_repeats(target: Target, one: &Cost) -> Result<CalibratedCount, CalibrationError> {
+    most_count(target, |count| Ok(one.repeat(count)?))
+}
+
+/// The largest count, up to 10¹², with which `cost_at(count)` meets the target.
+///
+/// # Errors
+/// [`CalibrationError`] when not even one does or the mechanism cannot be priced.
+pub fn most_count(
+    target: Target,
+    cost_at: impl Fn(u64) -> Result<Cost, CalibrationError>,
+) -> Result<CalibratedCount, CalibrationError> {
     const MOST: u64 = 1_000_000_000_000;
-    let price = |count: u64| target.price(&one.repeat(count)?);
+    let price = |count: u64| target.price(&cost_at(count)?);
     let one_price = price(1)?; // An error of the mechanism, not of the search, is reported as such.
     let meets = |count: u64| price(count).is_ok_and(|price| target.met_by(&price));
     let too_dear = CalibrationError::NotEvenOne { cost: one_price.get(), target: target.limit() };
@@ -165,7 +181,11 @@ pub fn most_repeats(target: Target, one: &Cost) -> Result<CalibratedCount, Calib
     Ok(CalibratedCount { value, price: price(value)?, next })
 }
 
-fn on_grid(
+/// The least or the most of a parameter in `[least, most]` with which `cost_at` meets the target; the search begins at `start`.
+///
+/// # Errors
+/// [`CalibrationError`] when no value does or the mechanism cannot be priced.
+pub fn on_grid(
     parameter: &'static str,
     target: Target,
     (least, start, most): (f64, f64, f64),

@@ -5,7 +5,7 @@
 
 use paygo_numeric::Amount;
 use paygo_numeric::decimal::parse_up;
-use paygo_numeric::rounding::add_up;
+use paygo_numeric::rounding::{add_up, sub_down};
 
 /// A parameter outside its domain: which, what was given, what is allowed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -237,6 +237,12 @@ impl Delta {
     pub fn from_upper_bound(value: f64) -> Self {
         if value.is_nan() { Self::ONE } else { Self::of(value.clamp(0.0, 1.0)) }
     }
+
+    /// What is left of δ when a part is set aside, rounded down; `None` when the part is more than δ, and nothing can be promised.
+    #[must_use]
+    pub fn less(self, part: f64) -> Option<Self> {
+        Self::new(sub_down(self.value, part)).ok()
+    }
 }
 
 impl Rho {
@@ -351,5 +357,11 @@ mod tests {
         assert_eq!(Epsilon::from_upper_bound(f64::NAN), Epsilon::INFINITE);
         assert_eq!(Delta::from_upper_bound(f64::NAN), Delta::ONE);
         assert_eq!(Rho::from_lower_bound(f64::NAN), Rho::ZERO);
+        let delta = Delta::new(1e-5).expect("a delta");
+        assert_eq!(
+            (delta.less(1e-5), delta.less(1e-5f64.next_up()), delta.less(f64::NAN)),
+            (Some(Delta::ZERO), None, None)
+        );
+        assert!(delta.less(1e-25).is_some_and(|rest| rest < delta), "rounded down");
     }
 }

@@ -187,7 +187,9 @@ fn an_order_is_read_down_wherever_it_is_written() {
             AnyRule::FixedOrder(rule) => assert_eq!(rule.order().get(), below),
             AnyRule::Union(rule) => assert_eq!(rule.prior().orders().as_slice()[0].get(), below),
             AnyRule::Mixture(rule) => assert_eq!(rule.prior().orders().as_slice()[0].get(), below),
-            other => panic!("{}", other.word()),
+            AnyRule::Gdp(_) | AnyRule::Zcdp(_) | AnyRule::Pure(_) | AnyRule::Approximate(_) => {
+                panic!("{}", rule.word())
+            }
         }
         // Once the filter asked at the double above, where the curve says nothing.
         assert!(Filter::new(rule, Neighbors::AddRemove).price(&cost).is_ok(), "{words}");

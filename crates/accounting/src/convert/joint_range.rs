@@ -50,16 +50,6 @@ pub fn largest_divergence(order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
     Certificate::new(a, e, d).floor(search.point(search.minimizer(None)).0)
 }
 
-/// About the same, for searches.
-pub(crate) fn largest_divergence_near(order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
-    let (a, e, d) = (order.get(), epsilon.get(), delta.get());
-    if a * d >= 1.0 {
-        return e - ln_1p(-d);
-    }
-    let search = Search::new(a, e, d);
-    search.divergence(search.minimizer(None)).0
-}
-
 /// The least ε with `γ*(α, ε, δ) ≥ value`, rounded up; `upper` is a bound already known.
 pub(crate) fn epsilon(order: Order, value: f64, delta: Delta, upper: Epsilon) -> f64 {
     let (a, d) = (order.get(), delta.get());
@@ -264,13 +254,21 @@ impl Certificate {
             });
             return if floor > 0.0 { ((Interval::point(floor).ln() + scale) / b).lo() } else { f64::NEG_INFINITY };
         }
-        // Search: where F′ vanishes, by two secants; the slope is more accurate here than where the guess was made.
+        // Search: where F′ vanishes, by doubling and two secants; the slope is more accurate here than where the guess was made.
         let slope_at = |x: f64| {
             let (above, rest) = at(x);
             let slope = self.slope(above, rest);
             if by_rest { -slope } else { slope }
         };
         let mut x = x;
+        for _ in 0..64 {
+            let next = if slope_at(x).middle() < 0.0 { 2.0 * x } else { 0.5 * x };
+            let between = (slope_at(x).middle() < 0.0) != (slope_at(next).middle() < 0.0);
+            if between || next >= whole.lo() {
+                break;
+            }
+            x = next;
+        }
         for step in [1e-3, 1e-6] {
             let (here, there) = (slope_at(x).middle(), slope_at(x * (1.0 + step)).middle());
             let next = x - here * x * step / (there - here);

@@ -4,7 +4,6 @@
 //! zCDP filter (T8), not only of a plan. The order is found with plain floats; the bound at that order is then rounded
 //! to the safe side. Any order is sound; a poor search only costs tightness.
 
-use super::joint_range;
 use super::renyi::{Conversion, log_zeta_near};
 use crate::params::{Delta, Epsilon, Order, Rho};
 use paygo_numeric::Interval;
@@ -33,7 +32,7 @@ pub fn epsilon(conversion: Conversion, rho: Rho, delta: Delta) -> (Epsilon, Opti
     let objective = |x: f64| {
         let order = order_at(x);
         match conversion {
-            Conversion::Exact => joint_range::epsilon_near(order, order.get() * r, delta),
+            Conversion::Exact => conversion.epsilon(order, order.get() * r, delta).get(),
             Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => {
                 let a = order.get();
                 a * r + (log_zeta_near(a) + log_inverse) / (a - 1.0)
@@ -108,7 +107,7 @@ pub fn budget(conversion: Conversion, epsilon: Epsilon, delta: Delta) -> Rho {
         let order = order_at(x);
         let a = order.get();
         match conversion {
-            Conversion::Exact => -joint_range::largest_divergence_near(order, epsilon, delta) / a,
+            Conversion::Exact => -conversion.budget(order, epsilon, delta) / a,
             Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => {
                 ((log_zeta_near(a) + log_inverse) / (a - 1.0) - epsilon.get()) / a
             }

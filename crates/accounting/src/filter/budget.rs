@@ -1,8 +1,8 @@
 //! The (ε, δ) that a filter keeps, and how δ is split.
 
 use crate::params::{Delta, Epsilon, OutOfDomain};
+use paygo_numeric::Amount;
 use paygo_numeric::decimal::parse_down;
-use paygo_numeric::{Amount, Interval};
 
 /// A target (ε, δ), split as `δ = δ′ + δ″`: δ′ for the loss, δ″ (the *slack*) for the steps' own δ.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,11 +65,10 @@ impl Budget {
     /// [`OutOfDomain`] when it is more than δ.
     pub fn with_slack(self, slack: Amount) -> Result<Self, OutOfDomain> {
         // ROUNDING: down; δ′ + δ″ is at most δ.
-        let rest = (Interval::point(self.delta.get()) - slack.to_f64_up()).lo();
-        if slack.is_infinite() || rest < 0.0 {
-            return Err(OutOfDomain::new("slack", slack, "0 <= slack < delta"));
+        match self.delta.less(slack.to_f64_up()) {
+            Some(loss_delta) => Ok(Self { loss_delta, slack, ..self }),
+            None => Err(OutOfDomain::new("slack", slack, "0 <= slack < delta")),
         }
-        Ok(Self { loss_delta: Delta::new(rest)?, slack, ..self })
     }
 
     /// ε.

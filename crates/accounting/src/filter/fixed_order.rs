@@ -8,7 +8,7 @@ use crate::params::{Delta, Epsilon, Order, OutOfDomain};
 use crate::prior::Prior;
 use crate::stored::{Decimal, LoadError};
 use crate::wire::{FilterError, FilterWords, Number};
-use paygo_numeric::{Amount, Interval};
+use paygo_numeric::Amount;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ impl Rule for FixedOrder {
     }
 
     fn promise(&self, delta: Delta) -> Epsilon {
-        let rest = less(delta, self.slack);
+        let rest = delta.less(self.slack.to_f64_up());
         rest.map_or(Epsilon::INFINITE, |rest| Conversion::Exact.epsilon(self.order, self.limit.to_f64_up(), rest))
     }
 
@@ -154,9 +154,4 @@ pub struct StoredFixedOrder {
     pub limit: Decimal,
     /// For the steps' own δ.
     pub slack: Decimal,
-}
-
-/// δ − slack, rounded down; `None` when the slack is more than δ, and nothing can be promised.
-pub(super) fn less(delta: Delta, slack: Amount) -> Option<Delta> {
-    Delta::new((Interval::point(delta.get()) - slack.to_f64_up()).lo()).ok()
 }

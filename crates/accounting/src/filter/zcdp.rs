@@ -1,6 +1,5 @@
 //! The zCDP filter, also for steps that are zCDP only up to a δ.
 
-use super::fixed_order::less;
 use super::{Budget, BudgetError, Kind, Meter, Rule};
 use crate::charge::Currency;
 use crate::convert::{Conversion, zcdp};
@@ -101,7 +100,8 @@ impl Rule for Zcdp {
 
     fn promise(&self, delta: Delta) -> Epsilon {
         let rho = Rho::from_upper_bound(self.limit.to_f64_up());
-        less(delta, self.slack).map_or(Epsilon::INFINITE, |rest| zcdp::epsilon(Conversion::Exact, rho, rest).0)
+        let rest = delta.less(self.slack.to_f64_up());
+        rest.map_or(Epsilon::INFINITE, |rest| zcdp::epsilon(Conversion::Exact, rho, rest).0)
     }
 }
 

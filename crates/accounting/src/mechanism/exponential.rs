@@ -1,29 +1,16 @@
 //! The exponential mechanism.
 
 use super::Family;
+use super::one_number::one_number;
 use super::pure::pure_renyi;
 use super::zcdp::zcdp_renyi;
-use crate::params::{Delta, Epsilon, Order, OutOfDomain, Rho};
+use crate::params::{Delta, Epsilon, Order, Rho};
 use crate::privacy_loss::Pair;
-use crate::wire::Number;
 use paygo_numeric::Interval;
-use serde::{Deserialize, Serialize};
 
-/// The exponential mechanism with parameter ε: ε-DP, and of range ε.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Exponential {
-    /// ε.
-    pub epsilon: Epsilon,
-}
-
-impl Exponential {
-    /// An option with probability proportional to `e^{ε·score/2}`, scores of sensitivity 1.
-    ///
-    /// # Errors
-    /// [`OutOfDomain`] when ε is negative or NaN.
-    pub fn new(epsilon: f64) -> Result<Self, OutOfDomain> {
-        Ok(Self { epsilon: Epsilon::new(epsilon)? })
-    }
+one_number! {
+    /// The exponential mechanism with parameter ε: ε-DP, and of range ε.
+    Exponential, ExponentialFields, epsilon: Epsilon
 }
 
 impl Exponential {
@@ -55,27 +42,5 @@ impl Family for Exponential {
 
     fn is_null(&self) -> bool {
         self.epsilon == Epsilon::ZERO
-    }
-}
-
-/// An ε.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct ExponentialFields {
-    /// ε.
-    pub epsilon: Number,
-}
-
-impl TryFrom<&ExponentialFields> for Exponential {
-    type Error = OutOfDomain;
-    fn try_from(fields: &ExponentialFields) -> Result<Self, OutOfDomain> {
-        Ok(Self { epsilon: fields.epsilon.charged("epsilon", Epsilon::new, Epsilon::from_decimal)? })
-    }
-}
-
-impl From<&Exponential> for ExponentialFields {
-    fn from(exponential: &Exponential) -> Self {
-        Self { epsilon: Number::charge(exponential.epsilon.get(), exponential.epsilon.exact()) }
     }
 }

@@ -2,28 +2,15 @@
 
 use super::Family;
 use super::gaussian::gdp_rho;
+use super::one_number::one_number;
 use super::zcdp::zcdp_renyi;
-use crate::params::{Mu, Order, OutOfDomain, Rho};
+use crate::params::{Mu, Order, Rho};
 use crate::privacy_loss::Pair;
-use crate::wire::Number;
 use paygo_numeric::Interval;
-use serde::{Deserialize, Serialize};
 
-/// Anything μ-GDP: no easier to tell apart than `N(0,1)` from `N(μ,1)`.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Gdp {
-    /// μ.
-    pub mu: Mu,
-}
-
-impl Gdp {
-    /// Anything μ-GDP.
-    ///
-    /// # Errors
-    /// [`OutOfDomain`] when μ is negative or NaN.
-    pub fn new(mu: f64) -> Result<Self, OutOfDomain> {
-        Ok(Self { mu: Mu::new(mu)? })
-    }
+one_number! {
+    /// Anything μ-GDP: no easier to tell apart than `N(0,1)` from `N(μ,1)`.
+    Gdp, GdpFields, mu: Mu
 }
 
 impl Family for Gdp {
@@ -46,27 +33,5 @@ impl Family for Gdp {
 
     fn is_null(&self) -> bool {
         self.mu.get() == 0.0
-    }
-}
-
-/// A μ.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct GdpFields {
-    /// μ.
-    pub mu: Number,
-}
-
-impl TryFrom<&GdpFields> for Gdp {
-    type Error = OutOfDomain;
-    fn try_from(fields: &GdpFields) -> Result<Self, OutOfDomain> {
-        Ok(Self { mu: fields.mu.charged("mu", Mu::new, Mu::from_decimal)? })
-    }
-}
-
-impl From<&Gdp> for GdpFields {
-    fn from(gdp: &Gdp) -> Self {
-        Self { mu: Number::charge(gdp.mu.get(), gdp.mu.exact()) }
     }
 }

@@ -12,6 +12,7 @@ mod fixed_size_sampled_gaussian;
 mod gaussian;
 mod gdp;
 mod laplace;
+mod one_number;
 mod partitioned_epoch;
 mod poisson_sampled_gaussian;
 mod pure;

@@ -91,7 +91,7 @@ impl Family for PartitionedEpoch {
     /// assignment with `J = j`, only the noisy sum of batch `j` differs, by at most its sensitivity; the queries of the batches may
     /// depend on earlier answers, and given those every other answer has the same law in both worlds. So the epoch is then an
     /// adaptive post-processing of one Gaussian mechanism of noise `s_j`: its trade-off function is at least `G_{1/s_j} ≥ G_μ` (Dong,
-    /// Roth, Su, arXiv:1905.02383, Theorem 4 and Lemma 1). A test with level `a_j` given `J = j` errs on the other side at least with
+    /// Roth, Su, arXiv:1905.02383). A test with level `a_j` given `J = j` errs on the other side at least with
     /// probability `E[G_μ(a_J)] ≥ G_μ(E[a_J])`, because `G_μ` is convex. Forgetting the assignment is post-processing. ∎
     fn mu(&self) -> Option<Mu> {
         let each = self.noise_multipliers.iter().map(|s| (Interval::ONE / s.get()).hi());

@@ -1,27 +1,14 @@
 //! Anything ε-DP, and the curve that bounds it.
 
 use super::Family;
-use crate::params::{Delta, Epsilon, Order, OutOfDomain, Rho};
+use super::one_number::one_number;
+use crate::params::{Delta, Epsilon, Order, Rho};
 use crate::privacy_loss::Pair;
-use crate::wire::Number;
 use paygo_numeric::Interval;
-use serde::{Deserialize, Serialize};
 
-/// Anything ε-DP: it costs what randomized response with the same ε costs, the worst of them.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Pure {
-    /// ε.
-    pub epsilon: Epsilon,
-}
-
-impl Pure {
-    /// Anything ε-DP.
-    ///
-    /// # Errors
-    /// [`OutOfDomain`] when ε is negative or NaN.
-    pub fn new(epsilon: f64) -> Result<Self, OutOfDomain> {
-        Ok(Self { epsilon: Epsilon::new(epsilon)? })
-    }
+one_number! {
+    /// Anything ε-DP: it costs what randomized response with the same ε costs, the worst of them.
+    Pure, PureFields, epsilon: Epsilon
 }
 
 impl Family for Pure {
@@ -44,28 +31,6 @@ impl Family for Pure {
 
     fn is_null(&self) -> bool {
         self.epsilon == Epsilon::ZERO
-    }
-}
-
-/// An ε.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct PureFields {
-    /// ε.
-    pub epsilon: Number,
-}
-
-impl TryFrom<&PureFields> for Pure {
-    type Error = OutOfDomain;
-    fn try_from(fields: &PureFields) -> Result<Self, OutOfDomain> {
-        Ok(Self { epsilon: fields.epsilon.charged("epsilon", Epsilon::new, Epsilon::from_decimal)? })
-    }
-}
-
-impl From<&Pure> for PureFields {
-    fn from(pure: &Pure) -> Self {
-        Self { epsilon: Number::charge(pure.epsilon.get(), pure.epsilon.exact()) }
     }
 }
 

@@ -1,26 +1,13 @@
 //! Anything ρ-zCDP.
 
 use super::Family;
-use crate::params::{Order, OutOfDomain, Rho};
-use crate::wire::Number;
+use super::one_number::one_number;
+use crate::params::{Order, Rho};
 use paygo_numeric::Interval;
-use serde::{Deserialize, Serialize};
 
-/// Anything ρ-zCDP: `D_α ≤ α·ρ` at every order (T8).
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Zcdp {
-    /// ρ.
-    pub rho: Rho,
-}
-
-impl Zcdp {
-    /// Anything ρ-zCDP.
-    ///
-    /// # Errors
-    /// [`OutOfDomain`] when ρ is negative or NaN.
-    pub fn new(rho: f64) -> Result<Self, OutOfDomain> {
-        Ok(Self { rho: Rho::new(rho)? })
-    }
+one_number! {
+    /// Anything ρ-zCDP: `D_α ≤ α·ρ` at every order (T8).
+    Zcdp, ZcdpFields, rho: Rho
 }
 
 impl Family for Zcdp {
@@ -34,28 +21,6 @@ impl Family for Zcdp {
 
     fn is_null(&self) -> bool {
         self.rho == Rho::ZERO
-    }
-}
-
-/// A ρ.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct ZcdpFields {
-    /// ρ.
-    pub rho: Number,
-}
-
-impl TryFrom<&ZcdpFields> for Zcdp {
-    type Error = OutOfDomain;
-    fn try_from(fields: &ZcdpFields) -> Result<Self, OutOfDomain> {
-        Ok(Self { rho: fields.rho.charged("rho", Rho::new, Rho::from_decimal)? })
-    }
-}
-
-impl From<&Zcdp> for ZcdpFields {
-    fn from(zcdp: &Zcdp) -> Self {
-        Self { rho: Number::charge(zcdp.rho.get(), zcdp.rho.exact()) }
     }
 }
 
