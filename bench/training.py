@@ -378,7 +378,7 @@ def bars(results, only):
         base, name = results.fastest(workload, [mine]), "Opacus's best" if others == OPACUS else others[0]
         fast, system = results.fastest(workload, others), results.fastest(workload, others, SYSTEM)
         ratio, out_of_box = results.ratio(base, fast), results.ratio(base, system)
-        verdict = "not measured" if ratio is None else "met" if ratio[0] >= wanted else "missed"
+        verdict = "not measured" if ratio is None else "reached" if ratio[0] >= wanted else "not reached"
         yield {"workload": workload, "over": name, "beside": fast and fast[1:], "wanted": wanted, "ratio": ratio,
                "ratio_system_malloc": out_of_box, "verdict": verdict}  # fmt: skip
 
@@ -429,7 +429,7 @@ def report(options, known, rows, versions):
             print(f"\n{method}, {allocator}, did not run: {error.splitlines()[0]}")
     judged = list(bars(results, options.only))
     if options.ours:
-        print("\n## Bars for paygo private\n")
+        print("\n## Goals for paygo private\n")
         print("| workload | beside | at its fastest: allocator | wanted | ratio | | with system malloc |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
         for bar in judged:

@@ -215,41 +215,25 @@ fn a_plan_with_one_unknown_is_calibrated() {
         std::fs::write(&path, plan).expect("written");
         paygo(&[&["calibrate", "plan", path.to_str().expect("a path"), "--json"], &target[..]].concat())
     };
-    for (neighbors, count, mechanism, field) in [
+    for (neighbors, count, mechanism) in [
         (
             "replace-one",
             "100",
             r#"{ fixed_size_sampled_gaussian = { batch_fraction = 0.01, noise_multiplier = "?" } }"#,
-            "noise_multiplier",
         ),
-        (
-            "replace-one",
-            "100",
-            r#"{ fixed_size_sampled_gaussian = { batch_fraction = "?", noise_multiplier = 4 } }"#,
-            "batch_fraction",
-        ),
-        (
-            "add-remove",
-            "10",
-            r#"{ balls_and_bins_epoch = { batches = 100, noise_multiplier = "?" } }"#,
-            "noise_multiplier",
-        ),
-        (
-            "zero-out",
-            "33",
-            r#"{ partitioned_epoch = { noise_multipliers = ["?", "?"], assignment = "reshuffled" } }"#,
-            "noise_multipliers",
-        ),
-        ("add-remove", "20", r#"{ laplace = { scale = "?" } }"#, "scale"),
-        ("add-remove", "20", r#"{ pure = { epsilon = "?" } }"#, "epsilon"),
-        ("add-remove", "\"?\"", "{ gaussian = { noise_multiplier = 20 } }", "count"),
+        ("replace-one", "100", r#"{ fixed_size_sampled_gaussian = { batch_fraction = "?", noise_multiplier = 4 } }"#),
+        ("add-remove", "10", r#"{ balls_and_bins_epoch = { batches = 100, noise_multiplier = "?" } }"#),
+        ("zero-out", "33", r#"{ partitioned_epoch = { noise_multipliers = ["?", "?"], assignment = "reshuffled" } }"#),
+        ("add-remove", "20", r#"{ laplace = { scale = "?" } }"#),
+        ("add-remove", "20", r#"{ pure = { epsilon = "?" } }"#),
+        ("add-remove", "\"?\"", "{ gaussian = { noise_multiplier = 20 } }"),
     ] {
         let found = json(&find(neighbors, count, mechanism));
         assert!(found["epsilon"].as_f64().expect("ε") <= 3.0, "{mechanism}: {found}");
         assert!(found["next"]["epsilon"].as_f64().expect("ε") > 3.0, "{mechanism}: {found}");
         assert_eq!(found["neighbors"], neighbors, "{mechanism}");
         // Put into the plan, the number costs what was said.
-        let text = found[field].to_string();
+        let text = found["value"].to_string();
         let (count, mechanism) = (count.replace("\"?\"", &text), mechanism.replace("\"?\"", &text));
         let plan = format!(
             "neighbors = \"{neighbors}\"\ndelta = 1e-5\n[[releases]]\ncount = {count}\nmechanism = {mechanism}\n"
@@ -264,8 +248,18 @@ fn a_plan_with_one_unknown_is_calibrated() {
         "\"?\"",
         r#"{ partitioned_epoch = { noise_multipliers = [8, 8], assignment = "reshuffled" } }"#,
     ));
-    assert_eq!(epochs["count"], 33, "{epochs}");
+    assert_eq!(epochs["value"], 33, "{epochs}");
     fails(&find("add-remove", "1", "{ gaussian = { noise_multiplier = 3 } }"), &["has one unknown", "given none"]);
+    // What is infinite, there twice, or no part of a release is not passed over.
+    fails(&find("add-remove", "1", r#"{ laplace = { scale = "?", l1_sensitivity = inf } }"#), &["infinite or NaN"]);
+    let twice = r#"{"releases":[{"mechanism":{"gaussian":{"noise_multiplier":0.1}}}],"releases":[{"mechanism":{"gaussian":{"noise_multiplier":"?"}}}]}"#;
+    let calibrate = |input: &str, target: &[&str]| with_input(&[&["calibrate", "plan", "-"], target].concat(), input);
+    fails(&calibrate(twice, &target), &["duplicate field"]);
+    let aside = r#"{"epsilon":"?","releases":[{"mechanism":{"gaussian":{"noise_multiplier":5}}}]}"#;
+    fails(&calibrate(aside, &target), &["given none"]);
+    // A step with a delta of its own has no rho.
+    let own = r#"{"releases":[{"count":"?","mechanism":{"approximate":{"epsilon":0.01,"delta":0.5}}}]}"#;
+    fails(&calibrate(own, &["--rho", "0.1"]), &["no rho"]);
     fails(
         &find("add-remove", "\"?\"", r#"{ gaussian = { noise_multiplier = "?" } }"#),
         &["count and noise_multiplier"],

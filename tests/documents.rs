@@ -127,7 +127,8 @@ fn a_mechanism_and_a_filter_are_where_architecture_says() {
     let about_some = ["src/selftest/", "src/cli/reproduce/", "src/cli/demo/"];
     for (name, heading) in [("FixedSizeSampledGaussian", "**A mechanism**"), ("Union", "**A filter**")] {
         let recipe = text.split(heading).nth(1).and_then(|rest| rest.split("\n**").next()).expect("a recipe");
-        let named: BTreeSet<&str> = recipe.split("| `").skip(1).filter_map(|line| line.split('`').next()).collect();
+        let named: BTreeSet<&str> =
+            recipe.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
         for file in &named {
             assert!(root().join(file).exists(), "{heading} names {file}");
         }

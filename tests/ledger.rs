@@ -55,6 +55,14 @@ fn lines(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
+#[test]
+fn a_promise_beside_slack_says_so() {
+    let place = Place::new();
+    let made = place.ledger(&["create", "zs", "--kind", "zcdp", "--rho", "0.1", "--slack", "1e-7"]);
+    let said = String::from_utf8_lossy(&made.stdout).into_owned();
+    assert!(said.contains("1e-7-approximate 0.1-zCDP"), "{said}");
+}
+
 /// A log of version 1, one dataset of every kind and a request of every mechanism, written before numbers were read as their text: it is
 /// taken over whole, its balances and prices hold, and a retry hears what was answered then.
 #[test]

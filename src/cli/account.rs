@@ -45,6 +45,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         plot(&plan, question, path)?;
     }
     if arguments.json {
+        let asked = arguments.question.asked().or_else(|| plan.delta.clone().or(plan.epsilon.clone()));
+        let asked = asked.map(|number| number.nearest("number")).transpose()?;
+        let row_json = |row: &Row| row_json(row, question, asked);
         print_json(&json!({
             "neighbors": cost.neighbors().word(),
             "privacy_unit": plan.privacy_unit,
@@ -70,11 +73,16 @@ pub(crate) fn all_rows(cost: &Cost, question: Question) -> Vec<Row> {
     all
 }
 
-fn row_json(row: &Row) -> serde_json::Value {
+/// A row. What was asked for was read down; the promise holds at the number that was written.
+fn row_json(row: &Row, question: Question, asked: Option<f64>) -> serde_json::Value {
+    let (epsilon, delta) = match question {
+        Question::EpsilonAt(_) => (row.epsilon.get(), asked.unwrap_or(row.delta.get())),
+        Question::DeltaAt(_) => (asked.unwrap_or(row.epsilon.get()), row.delta.get()),
+    };
     json!({
         "method": row.method,
-        "epsilon": json_number(row.epsilon.get()),
-        "delta": json_number(row.delta.get()),
+        "epsilon": json_number(epsilon),
+        "delta": json_number(delta),
         "order": row.order.map(|order| json_number(order.get())),
         "basis": row.basis.word(),
     })
@@ -96,7 +104,7 @@ pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
 }
 
 /// The plan, in a message.
-fn name(path: &Path) -> String {
+pub(crate) fn name(path: &Path) -> String {
     if path == Path::new("-") { "plan on standard input".to_owned() } else { format!("plan {}", path.display()) }
 }
 

@@ -17,7 +17,7 @@ impl std::str::FromStr for Decimal {
     fn from_str(text: &str) -> Result<Self, String> {
         match Number::Decimal(text.to_owned()).up("number") {
             Ok(_) => Ok(Self(text.to_owned())),
-            Err(_) => Err("expected a decimal number such as 0.1 or 1e-5, or a fraction such as 256/60000".to_owned()),
+            Err(_) => Err("expected a decimal number such as 0.1 or 1e-5".to_owned()),
         }
     }
 }
@@ -115,6 +115,11 @@ impl QuestionArguments {
             (None, Some(text)) => Ok(Some(Question::DeltaAt(text.down_as(Epsilon::new)?))),
             (None, None) => Ok(None),
         }
+    }
+
+    /// The number that was asked for, as it was typed.
+    pub(crate) fn asked(&self) -> Option<Number> {
+        self.delta.as_ref().or(self.epsilon.as_ref()).map(Decimal::number)
     }
 
     /// The question asked.

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 --sampling-probability 0.0042667\n  paygo calibrate noise --epsilon 1 --delta 1e-6 --steps 100\n  paygo calibrate steps --epsilon 3 --delta 1e-5 --noise-multiplier 1.1 --sampling-probability 0.01\n  paygo calibrate epochs --epsilon 3 --delta 1e-5 --noise-multiplier 6 --batches 100\n  paygo calibrate plan shuffled.toml --epsilon 3 --delta 1e-5     # one number of the plan is \"?\"\nNeighbors are the plan's, else they differ by one record more or less. The answers are prices of plans fixed in advance, unless the method is gdp-exact."
+    after_help = "Examples:\n  paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 --sampling-probability 0.0042667\n  paygo calibrate noise --epsilon 1 --delta 1e-6 --steps 100\n  paygo calibrate steps --epsilon 3 --delta 1e-5 --noise-multiplier 1.1 --sampling-probability 0.01\n  paygo calibrate epochs --epsilon 3 --delta 1e-5 --noise-multiplier 6 --batches 100\n  paygo calibrate plan shuffled.toml --epsilon 3 --delta 1e-5     # one number of the plan is \"?\"\nNeighbors are the plan's, else they differ by one record more or less. The answers are prices of plans fixed in advance, unless the basis says FullyAdaptive."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -168,11 +168,14 @@ fn answer(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             match plan.sought {
                 Sought::Count => {
                     let found = most_count(target.target()?, |count| plan.cost_at(&count.to_string()))?;
-                    show_count("count", &found, target, plan.neighbors, Map::new(), *json)
+                    let name = if *json { "value" } else { "count" };
+                    show_count(name, &found, target, plan.neighbors, Map::new(), *json)
                 }
                 Sought::Real(name, sense, range) => {
                     let cost_at = |value: f64| plan.cost_at(&value.to_string());
                     let found = on_grid(name, target.target()?, range, sense, cost_at)?;
+                    // The number itself may be an epsilon or a rho, as its price is.
+                    let name = if *json { "value" } else { name };
                     show_real(name, &found, target, plan.neighbors, *json)
                 }
             }

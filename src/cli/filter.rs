@@ -5,14 +5,12 @@ use super::ledger::PlaceArguments;
 use super::output::{json_amount, shown_amount};
 use super::stream::{Answer, Request, Responder, serve};
 use super::words::{OrderArguments, complaint, filter_kinds, number};
-use anyhow::Context;
 use clap::Args;
 use paygo_accounting::charge::{Charge, Unpriced};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{AnyRule, Decision, Filter, Meter, Rule};
 use paygo_accounting::params::Neighbors;
 use paygo_accounting::wire::{FilterKind, FilterWords, Plan};
-use paygo_numeric::Amount;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
@@ -92,34 +90,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for meter in filter.meters() {
         eprintln!("spent {} {} of {}", meter.name, shown_amount(meter.spent, true), shown_amount(meter.budget, false));
     }
-    eprintln!("{}", promise(&arguments.filter, &filter, &who, asked.words.delta().as_deref())?);
+    eprintln!("promise: {} for {who}, fully adaptive ({})", asked.words.promise(), filter.rule().word());
     Ok(counts.exit_code())
-}
-
-/// What the filter promises, whatever is requested.
-fn promise(
-    arguments: &FilterArguments,
-    filter: &Filter<AnyRule>,
-    who: &str,
-    delta: Option<&str>,
-) -> anyhow::Result<String> {
-    let kind = filter.rule().word();
-    Ok(match (&arguments.rho, &arguments.mu, delta) {
-        (Some(rho), _, _) if filter.rule().slack() > Amount::ZERO => {
-            format!(
-                "promise: {}-approximate {}-zCDP for {who}, fully adaptive ({kind})",
-                filter.rule().slack(),
-                rho.as_str()
-            )
-        }
-        (Some(rho), _, _) => format!("promise: {}-zCDP for {who}, fully adaptive ({kind})", rho.as_str()),
-        (_, Some(mu), _) => format!("promise: {}-GDP for {who}, fully adaptive ({kind})", mu.as_str()),
-        (None, None, delta) => {
-            let epsilon = arguments.epsilon.as_ref().context("--epsilon")?.as_str();
-            let delta = delta.unwrap_or("0");
-            format!("promise: ({epsilon}, {delta})-DP for {who}, fully adaptive ({kind})")
-        }
-    })
 }
 
 impl FilterArguments {

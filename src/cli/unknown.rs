@@ -42,11 +42,16 @@ pub(crate) struct UnknownPlan {
 impl UnknownPlan {
     /// Reads a plan and finds what is unknown in it.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = super::account::read_text(path)?;
-        let value: Value =
-            if text.trim_start().starts_with('{') { serde_json::from_str(&text)? } else { toml::from_str(&text)? };
+        let value = (|| -> anyhow::Result<Value> {
+            // Read as a plan first: what is there twice, or is no field, is found there.
+            let plan = super::account::parse_plan(&super::account::read_text(path)?)?;
+            let value = serde_json::to_value(plan)?;
+            anyhow::ensure!(!has_null(&value), "a number is infinite or NaN; expected a finite one");
+            Ok(value)
+        })();
+        let value = value.with_context(|| super::account::name(path))?;
         let mut fields = Vec::new();
-        find(&value, "", &mut fields);
+        find(&value["releases"], "", &mut fields);
         fields.sort_unstable();
         fields.dedup();
         let [field] = fields.as_slice() else {
@@ -86,6 +91,16 @@ fn find(value: &Value, field: &str, fields: &mut Vec<String>) {
         Value::Array(all) => all.iter().for_each(|each| find(each, field, fields)),
         Value::Object(object) => object.iter().for_each(|(name, each)| find(each, name, fields)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Whether a number was none: JSON has no word for it, and what was left out is not written.
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(all) => all.iter().any(has_null),
+        Value::Object(object) => object.values().any(has_null),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

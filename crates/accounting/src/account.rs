@@ -11,7 +11,8 @@ use crate::curve::{Orders, RenyiCurve};
 use crate::estimate;
 use crate::guarantee::{Basis, Guarantee};
 use crate::mechanism::Single;
-use crate::params::{Count, Delta, Epsilon, Neighbors, Order, SamplingProbability};
+use crate::params::{Count, Delta, Epsilon, Neighbors, NoiseMultiplier, Order, SamplingProbability};
+use crate::privacy_loss::Pair;
 use paygo_numeric::elementary::{exp, exp_m1, ln};
 use paygo_numeric::search::minimize_over_grid;
 
@@ -301,17 +302,12 @@ fn gdp_row(cost: &Cost, question: Question, rows: &mut Vec<Row>) {
 
 /// The exact price of one step on a sample: Poisson's (T31), or a batch of fixed size, whose profile has the same form (T43).
 fn sampled_row(cost: &Cost, question: Question, rows: &mut Vec<Row>) {
-    let singles = cost.singles();
-    let (q, s) = match singles.as_deref() {
-        Some(&[(Single::PoissonSampledGaussian(sampled), Count::ONE)]) => {
-            (sampled.sampling_probability, sampled.noise_multiplier)
-        }
-        Some(&[(Single::FixedSizeSampledGaussian(sampled), Count::ONE)]) => {
-            let Ok(fraction) = SamplingProbability::new(sampled.batch_fraction.get()) else { return };
-            (fraction, sampled.noise_multiplier)
-        }
-        Some(_) | None => return,
-    };
+    let Some(&[(single, Count::ONE)]) = cost.singles().as_deref() else { return };
+    let Some(Pair::Sampled { q, s } | Pair::Replaced { q, s }) = single.family().pair() else { return };
+    let (Ok(q), Ok(s)) = (SamplingProbability::new(q), NoiseMultiplier::new(s)) else { return };
+    if q.get() >= 1.0 {
+        return; // No sampling: the Gaussian row says the same.
+    }
     let (epsilon, delta) = match question {
         Question::EpsilonAt(delta) => (gaussian::sampled_epsilon(q, s, delta), delta),
         Question::DeltaAt(epsilon) => (epsilon, gaussian::sampled_delta(q, s, epsilon).removed),

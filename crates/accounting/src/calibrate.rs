@@ -43,7 +43,7 @@ pub enum CalibrationError {
         target: f64,
     },
     /// The mechanism has no ρ.
-    #[error("the mechanism has no rho; give an (epsilon, delta) target")]
+    #[error("the mechanism has no rho, or has it only up to a delta of its own; give an (epsilon, delta) target")]
     NoRho,
     /// The mechanism cannot be priced.
     #[error(transparent)]
@@ -115,6 +115,8 @@ impl Target {
         match self {
             Self::EpsilonDelta(_, delta) => Ok(Price::Epsilon(tightest(cost, delta))),
             Self::EpsilonDeltaTight(_, delta) => Ok(Price::Epsilon(tightest_of_all(cost, delta))),
+            // A step with a δ of its own has a ρ only outside an event of that probability.
+            Self::Rho(_) if cost.slack() > Delta::ZERO => Err(CalibrationError::NoRho),
             Self::Rho(_) => cost.rho().map(Price::Rho).ok_or(CalibrationError::NoRho),
         }
     }

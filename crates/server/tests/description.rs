@@ -44,6 +44,13 @@ impl Maker<'_> {
     fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
         match schema["$ref"].as_str() {
             Some(name) => self.resolved(&self.schemas[name.rsplit('/').next().expect("a name")]),
+            // Several at once: a schema, and words about it.
+            None if schema["allOf"].is_array() => {
+                let (first, rest) = schema["allOf"].as_array().and_then(|all| all.split_first()).expect("a schema");
+                let only_words = |one: &Value| one.as_object().is_some_and(|one| !one.contains_key("properties"));
+                assert!(rest.iter().all(only_words), "{schema}");
+                self.resolved(first)
+            }
             None => schema,
         }
     }

@@ -176,6 +176,7 @@ kinds! {
     "union": Union, StoredUnion;
 }
 
+#[expect(clippy::derivable_impls, reason = "the variants come from the table")]
 impl Default for FilterKind {
     fn default() -> Self {
         Self::Mixture

@@ -3,8 +3,9 @@
 //! Exactly the hypothesis under which \[Y\] Theorem 2 holds (E12), and this is a better bound for it (T44).
 
 use super::{Family, Gaussian};
+use crate::cost::Bound;
 use crate::curve::chord_between_integers;
-use crate::params::{Count, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
+use crate::params::{Count, Mu, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
 use crate::wire::Number;
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp_m1, ln, ln_1p_up};
@@ -68,11 +69,29 @@ impl Family for BallsAndBinsEpoch {
 
     /// What the one batch that holds the record costs, were it known (T27).
     fn rho(&self) -> Option<Rho> {
-        Gaussian { noise_multiplier: self.noise_multiplier }.rho()
+        self.one_batch().rho()
+    }
+
+    fn rho_of(&self, count: Count) -> Option<Bound> {
+        self.one_batch().rho_of(count)
+    }
+
+    /// The same, as Gaussian noise: given all coins one batch differs (T26).
+    fn mu(&self) -> Option<Mu> {
+        self.one_batch().mu()
+    }
+
+    fn mu_squared_of(&self, count: Count) -> Option<Bound> {
+        self.one_batch().mu_squared_of(count)
     }
 }
 
 impl BallsAndBinsEpoch {
+    /// The one batch that holds the record.
+    const fn one_batch(&self) -> Gaussian {
+        Gaussian { noise_multiplier: self.noise_multiplier }
+    }
+
     /// `α/(2s²)`: the one batch that holds the record, were it known.
     #[must_use]
     pub fn plain_bound(&self, order: f64) -> f64 {

@@ -4,8 +4,9 @@
 //! (E12): the number of batches is public, and taking a record away must not move any other record. [`Assignment`]
 //! makes the caller say which of these worlds they are in.
 
-use super::Family;
-use crate::params::{Mu, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
+use super::{Family, Gaussian};
+use crate::cost::Bound;
+use crate::params::{Count, Mu, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
 use crate::privacy_loss::Pair;
 use crate::wire::Number;
 use paygo_numeric::Interval;
@@ -62,6 +63,13 @@ impl PartitionedEpoch {
         &self.noise_multipliers
     }
 
+    /// Gaussian noise of the batch with the least.
+    fn worst_batch(&self) -> Gaussian {
+        let least = |a: NoiseMultiplier, b: &NoiseMultiplier| if b.get() < a.get() { *b } else { a };
+        let first = self.noise_multipliers[0];
+        Gaussian { noise_multiplier: self.noise_multipliers.iter().fold(first, least) }
+    }
+
     /// `max_j 1/(2s_j²)`, rounded up (T26).
     fn zcdp(&self) -> Rho {
         Rho::from_upper_bound(self.noise_multipliers.iter().map(|s| rho_of(*s).hi()).fold(0.0, f64::max))
@@ -81,6 +89,14 @@ impl Family for PartitionedEpoch {
         Some(self.zcdp())
     }
 
+    fn rho_of(&self, count: Count) -> Option<Bound> {
+        self.worst_batch().rho_of(count)
+    }
+
+    fn mu_squared_of(&self, count: Count) -> Option<Bound> {
+        self.worst_batch().mu_squared_of(count)
+    }
+
     /// `max_j 1/s_j`, rounded up (T26).
     ///
     /// # Theorem
@@ -94,14 +110,11 @@ impl Family for PartitionedEpoch {
     /// Roth, Su, arXiv:1905.02383). A test with level `a_j` given `J = j` errs on the other side at least with
     /// probability `E[G_μ(a_J)] ≥ G_μ(E[a_J])`, because `G_μ` is convex. Forgetting the assignment is post-processing. ∎
     fn mu(&self) -> Option<Mu> {
-        let each = self.noise_multipliers.iter().map(|s| (Interval::ONE / s.get()).hi());
-        Some(Mu::from_upper_bound(each.fold(0.0, f64::max)))
+        self.worst_batch().mu()
     }
 
-    /// The same: Gaussian noise of the worst batch.
     fn pair(&self) -> Option<Pair> {
-        let least = self.noise_multipliers.iter().map(|s| s.get()).fold(f64::INFINITY, f64::min);
-        Some(Pair::Sampled { q: 1.0, s: least })
+        self.worst_batch().pair()
     }
 
     /// An upper bound on the Rényi divergence, rounded up (T26).

@@ -114,6 +114,7 @@ kinds! {
     "stitched": Stitched;
 }
 
+#[expect(clippy::derivable_impls, reason = "the variants come from the table")]
 impl Default for OdometerKind {
     fn default() -> Self {
         Self::VilleMixture

@@ -98,13 +98,17 @@ impl FilterWords {
         self.delta.as_ref().or_else(planned).map(Number::text)
     }
 
-    /// What it promises, with the numbers as they were written: `(1, 1e-6)-DP`, `0.5-zCDP`, `1-GDP`.
+    /// What it promises, with the numbers as they were written: `(1, 1e-6)-DP`, `0.5-zCDP`, `1e-7-approximate 0.5-zCDP`, `1-GDP`.
     #[must_use]
     pub fn promise(&self) -> String {
         let planned = || self.plan.as_ref().and_then(|plan| plan.epsilon.as_ref());
         let epsilon = || self.epsilon.as_ref().or_else(planned).map(Number::text).unwrap_or_default();
         match (&self.rho, &self.mu, self.delta()) {
-            (Some(rho), _, _) => format!("{}-zCDP", rho.text()),
+            (Some(rho), _, _) => {
+                let aside = self.slack.as_ref().filter(|slack| slack.amount_down("slack") != Ok(Amount::ZERO));
+                let approximate = aside.map(|slack| format!("{}-approximate ", slack.text())).unwrap_or_default();
+                format!("{approximate}{}-zCDP", rho.text())
+            }
             (None, Some(mu), _) => format!("{}-GDP", mu.text()),
             (None, None, Some(delta)) => format!("({}, {delta})-DP", epsilon()),
             (None, None, None) => format!("{}-DP", epsilon()),

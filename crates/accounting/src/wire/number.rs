@@ -157,6 +157,10 @@ impl Number {
     /// [`OutOfDomain`] when it is not a number, or negative.
     pub fn amount_down(&self, field: &'static str) -> Result<Amount, OutOfDomain> {
         let text = self.text();
+        if fraction(&text).is_some() {
+            // ROUNDING: down; a fraction is finite.
+            return Ok(Amount::from_f64_down(self.down(field)?).unwrap_or(Amount::ZERO));
+        }
         Amount::from_decimal_down(&text).ok_or_else(|| OutOfDomain::new(field, text, "a number that is not negative"))
     }
 }

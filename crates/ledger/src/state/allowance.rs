@@ -22,11 +22,14 @@ pub(super) fn ceiling(rule: &AnyRule, delta: Option<String>, asked: &NewAllowanc
     };
     let said = "give epsilon and delta; or rho where the dataset's kind is zcdp, or mu where it is gdp";
     words.check().map_err(|_| FilterError::Twice(said))?;
-    if words.rho.is_none() && words.mu.is_none() && words.delta.is_none() {
-        let known = rule.budget().map(|budget| budget.delta().get().to_string()).or(delta);
-        words.delta = known.map(Number::Decimal);
+    if words.rho.is_none() && words.mu.is_none() {
+        let known = || rule.budget().map(|budget| budget.delta().get().to_string()).or(delta);
+        words.delta = words.delta.or_else(|| known().map(Number::Decimal));
         if words.epsilon.is_none() {
             return Err(FilterError::Missing("epsilon", "the ceiling's epsilon").into());
+        }
+        if words.delta.is_none() {
+            return Err(FilterError::Missing("delta", "the ceiling's delta").into());
         }
     }
     Ok(rule.changed(&words)?)
