@@ -2,12 +2,12 @@
 //!
 //! `cargo bench --bench analysis`; under `cargo test` with small sizes.
 
-use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use paygo::analysis::{
-    Accounts, Bins, Clip, Key, Layout, Manner, Mode, NoiseStd, Query, Salt, Settings, Statistic, Table, Weight, ask,
-    open_accounts,
+    Accounts, Bins, ClipRange, Key, Layout, Manner, Mode, NoiseStd, Query, Salt, Settings, Statistic, Table, Weight,
+    ask, open_accounts,
 };
 use paygo::noise::Source;
 use std::error::Error;
@@ -61,7 +61,7 @@ fn write_table(path: &Path, rows: u64, people: u64) -> Outcome<()> {
 }
 
 fn questions() -> Outcome<Vec<(&'static str, Layout)>> {
-    let sum = || Ok::<_, Box<dyn Error>>(Statistic::Sum("amount".into(), Clip::new(0.0, 1000.0)?));
+    let sum = || Ok::<_, Box<dyn Error>>(Statistic::Sum("amount".into(), ClipRange::new(0.0, 1000.0)?));
     let noise = |std: f64| NoiseStd::new(std);
     let histogram = || {
         let names = ["North", "East", "South", "West"].map(str::to_owned).to_vec();

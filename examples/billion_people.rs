@@ -6,7 +6,7 @@
 //! ```
 
 use paygo::accounting::filter::{Budget, Zcdp};
-use paygo::accounting::individual::{PersonalBudget, Price, admit_round};
+use paygo::accounting::individual::{PersonalBudget, SharePrice, admit_round};
 use rayon::prelude::*;
 use std::error::Error;
 use std::time::Instant;
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Everybody may lose (3, 10⁻⁶). A contribution of squared norm 1 against noise of variance 100 costs its share of that.
     let budget = PersonalBudget::zcdp(&Zcdp::new(Budget::from_decimal("3", "1e-6")?)?);
-    let price = Price::new(&budget, 100, 1)?;
+    let price = SharePrice::new(&budget, 100, 1)?;
     // Squared norms from 0 to 15: sixteen prices for a billion people.
     let prices: Vec<u32> = (0..16).map(|squared_norm| price.share(squared_norm)).collect();
 

@@ -18,7 +18,7 @@ use paygo::training::gradient::Clip;
 use paygo::training::model::{Model as _, Network, known};
 use paygo::training::optimizer::{Method, Optimizer, Rate};
 use paygo::training::policy::Policy;
-use paygo::training::run::{Plan, Privacy, Run, Stop, evaluate};
+use paygo::training::run::{Privacy, Run, Setup, Stop, evaluate};
 use paygo::training::selection::Selection;
 use std::error::Error;
 use std::ops::ControlFlow;
@@ -36,7 +36,7 @@ fn budget() -> Result<FilterGate<Zcdp>, Box<dyn Error>> {
 fn train(model: &Network, part: &Examples, rate: f64) -> Result<Vec<f32>, Box<dyn Error>> {
     // Sums are divided by a public number: a part has about 5,000 examples.
     let size = 5000;
-    let plan = Plan {
+    let plan = Setup {
         model,
         examples: part,
         public: None,

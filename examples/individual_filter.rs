@@ -4,7 +4,7 @@
 //! `cargo run --release --example individual_filter`
 
 use paygo::accounting::filter::{Budget, Zcdp};
-use paygo::accounting::individual::{FULL, PersonalBudget, Price, admit_round};
+use paygo::accounting::individual::{FULL, PersonalBudget, SharePrice, admit_round};
 use paygo::noise::{DiscreteGaussian, Ratio, Source};
 use std::error::Error;
 
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let budget = PersonalBudget::zcdp(&Zcdp::new(Budget::from_decimal("1", "1e-6")?)?);
     // Each round releases a sum of integers with discrete Gaussian noise of standard deviation 1000: of variance 10⁶/1.
     let noise = DiscreteGaussian { variance: Ratio::new(1000 * 1000, 1)? };
-    let price = Price::new(&budget, noise.variance.numerator(), noise.variance.denominator())?;
+    let price = SharePrice::new(&budget, noise.variance.numerator(), noise.variance.denominator())?;
     let mut source = Source::from_operating_system()?;
     let worst_case = FULL / price.share(99 * 99);
     println!("worst-case accounting stops after {worst_case} rounds");

@@ -7,7 +7,7 @@ use anyhow::Context;
 use paygo::accounting::wire::Mechanism;
 use paygo::ledger::ledger::Requester;
 use paygo::ledger::store::Location;
-use paygo::ledger::words::{NewDataset, NewToken, Spend, Verdict};
+use paygo::ledger::words::{Decision, NewDataset, NewToken, Spend};
 use paygo::ledger::{Ledger, Name, RequestId};
 use paygo::server::{Door, Service, app, listen};
 use paygo_testkit::postgres::Server;
@@ -68,7 +68,7 @@ async fn one_by_one(ledger: &Ledger, next: &Arc<AtomicU64>, time: Duration) -> a
     while start.elapsed() < time {
         let request = request(next.fetch_add(1, Ordering::Relaxed), &mechanism)?;
         let answer = ledger.spend(&who, &dataset, request).await?;
-        anyhow::ensure!(answer.decision == Verdict::Admit, "refused");
+        anyhow::ensure!(answer.decision == Decision::Admit, "refused");
         done += 1.0;
     }
     Ok(done / start.elapsed().as_secs_f64())
@@ -86,7 +86,7 @@ async fn together(ledger: &Ledger, next: &Arc<AtomicU64>, time: Duration) -> any
                 while start.elapsed() < time {
                     let request = request(next.fetch_add(1, Ordering::Relaxed), &mechanism)?;
                     let answer = ledger.spend(&who, &dataset, request).await?;
-                    anyhow::ensure!(answer.decision == Verdict::Admit, "refused");
+                    anyhow::ensure!(answer.decision == Decision::Admit, "refused");
                     done += 1.0;
                 }
                 anyhow::Ok(done)

@@ -7,7 +7,7 @@ use paygo::accounting::convert::Conversion;
 use paygo::accounting::cost::Cost;
 use paygo::accounting::curve::Orders;
 use paygo::accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Gdp, Mixture, Pure, Rule, Zcdp};
-use paygo::accounting::individual::{PersonalBudget, Price, admit_round};
+use paygo::accounting::individual::{PersonalBudget, SharePrice, admit_round};
 use paygo::accounting::mechanism::{self, Mechanism, PoissonSampledGaussian, Single};
 use paygo::accounting::params::{Delta, Epsilon, Neighbors, NoiseMultiplier, Order, SamplingProbability};
 use paygo::accounting::prior::Prior;
@@ -190,9 +190,9 @@ const THREADS: usize = 2;
 const PIECE: usize = 1 << 16;
 
 /// What a unit costs when a budget is this many: a zCDP budget of 1/2 against a variance of as many.
-fn price(budget: u64) -> Result<Price, Box<dyn Error>> {
+fn price(budget: u64) -> Result<SharePrice, Box<dyn Error>> {
     let half = Amount::from_decimal_down("0.5").ok_or("a decimal")?;
-    Ok(Price::new(&PersonalBudget::zcdp(&Zcdp::with_limit(half, Amount::ZERO)?), budget, 1)?)
+    Ok(SharePrice::new(&PersonalBudget::zcdp(&Zcdp::with_limit(half, Amount::ZERO)?), budget, 1)?)
 }
 
 /// The made-up units of `bench/fused.c`, below 2²⁴.
@@ -203,7 +203,7 @@ fn units(column: u64, person: usize) -> u64 {
     z >> 40
 }
 
-fn fill(shares: &mut [u32], column: u64, price: &Price) {
+fn fill(shares: &mut [u32], column: u64, price: &SharePrice) {
     shares.par_chunks_mut(PIECE).enumerate().for_each(|(piece, shares)| {
         for (i, share) in (PIECE * piece..).zip(shares) {
             *share = price.share(u128::from(units(column, i)));

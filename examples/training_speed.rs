@@ -16,7 +16,7 @@ use paygo::training::model::{Function, Model, Network, known};
 use paygo::training::noise::standard_normals;
 use paygo::training::optimizer::{Method, Optimizer, Rate};
 use paygo::training::policy::Policy;
-use paygo::training::run::{Plan, Privacy, Run, Stop};
+use paygo::training::run::{Privacy, Run, Setup, Stop};
 use std::error::Error;
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -80,7 +80,7 @@ fn start<'a>(
     private: bool,
 ) -> Result<Run<'a, Network>, Box<dyn Error>> {
     let (neighbors, size) = (Neighbors::ZeroOut, examples.len() as u64);
-    let plan = Plan {
+    let plan = Setup {
         model: network,
         examples,
         public: None,

@@ -9,7 +9,8 @@ use common::Service;
 use paygo_client::Client;
 use paygo_ledger::Name;
 use paygo_ledger::entry::{Digest, Entry, Event};
-use paygo_ledger::words::{Answer, Cancel, Commit, NewDataset, Reserve, Spend, Verdict};
+use paygo_ledger::request::Ask;
+use paygo_ledger::words::{Answer, Cancel, Commit, Decision, NewDataset, Reserve, Spend};
 use paygo_testkit::postgres::Server;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -60,23 +61,23 @@ fn client(number: u64, client: &Client, stop: &AtomicBool, heard: &Heard) {
             |dataset: &Name, answer: Answer| heard.answers.lock().expect("no panic").push((dataset.clone(), answer));
         let one = json!({"zcdp": {"rho": "0.001"}});
         let spend: Spend = read(json!({"id": id, "mechanism": one}));
-        let Some(answer) = persist(stop, || client.spend(&big, &spend)) else { return };
-        assert_eq!(answer.decision, Verdict::Admit);
+        let Some(answer) = persist(stop, || client.ask(&big, spend.clone())) else { return };
+        assert_eq!(answer.decision, Decision::Admit);
         tell(&big, answer);
-        let Some(answer) = persist(stop, || client.spend(&small, &spend)) else { return };
+        let Some(answer) = persist(stop, || client.ask(&small, spend.clone())) else { return };
         tell(&small, answer);
         let blocks = json!([format!("b{}", round % 5), format!("b{}", (round + number) % 5)]);
         let hold: Reserve = read(json!({"id": id, "mechanism": {"repeat": {"count": 3, "of": one}}, "blocks": blocks}));
-        let Some(answer) = persist(stop, || client.reserve(&events, &hold)) else { return };
+        let Some(answer) = persist(stop, || client.ask(&events, hold.clone())) else { return };
         tell(&events, answer);
         let id: paygo_ledger::RequestId = read(json!(id));
         if round % 2 == 0 {
-            let Some(_) = persist(stop, || client.commit(&events, &Commit { id: id.clone(), used: None })) else {
+            let Some(_) = persist(stop, || client.ask(&events, Commit { id: id.clone(), used: None })) else {
                 return;
             };
         } else {
             let cancel = Cancel { id, nothing_drawn: true };
-            let Some(_) = persist(stop, || client.cancel(&events, &cancel)) else { return };
+            let Some(_) = persist(stop, || client.ask(&events, cancel.clone())) else { return };
             heard.freed.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -100,7 +101,7 @@ fn crash(ledger: &str, database: Option<&Server>) {
         json!({"name": "small", "filter": {"kind": "zcdp", "rho": "0.15"}}),
         json!({"name": "events", "filter": {"kind": "zcdp", "rho": 1_000_000}, "blocks": ["b0", "b1", "b2", "b3", "b4"]}),
     ] {
-        root.create_dataset(&read::<NewDataset>(new)).expect("made");
+        root.ask(&(), read::<NewDataset>(new)).expect("made");
     }
     let (stop, heard) = (AtomicBool::new(false), Heard { answers: Mutex::default(), freed: AtomicU64::new(0) });
     let mut seed = 20_261_116;
@@ -158,7 +159,7 @@ fn check(ledger: &str, heard: &Heard) {
         let key = (dataset.clone(), "admin".parse().expect("a name"), answer.id.to_string());
         let (entry, digest) = &decided.get(&key).unwrap_or_else(|| panic!("{key:?} was acknowledged and is lost"))[0];
         let admitted = entry.event.decision().is_some_and(|(decision, _)| decision.refused.is_none());
-        assert_eq!((entry.seq, *digest, admitted), (answer.entry, answer.receipt, answer.decision == Verdict::Admit));
+        assert_eq!((entry.seq, *digest, admitted), (answer.entry, answer.receipt, answer.decision == Decision::Admit));
     }
     let admitted = |dataset: &str| {
         let of = decided.iter().filter(|((name, ..), _)| name.as_str() == dataset);

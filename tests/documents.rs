@@ -1,4 +1,6 @@
 //! What the documents say is what the program does.
+//!
+//! By hand and not by `trycmd`: the blocks of a page build on each other in one folder, and where noise is drawn numbers may differ.
 
 use std::collections::BTreeSet;
 use std::path::Path;

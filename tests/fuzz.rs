@@ -14,7 +14,7 @@ use paygo::accounting::params::{Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, 
 use paygo::accounting::prior::Prior;
 use paygo::accounting::stored::StoredFilter;
 use paygo::accounting::wire::{self, Plan};
-use paygo::analysis::{Accounts, Allowance, Clip, Condition, Edges, Key, Mode, Salt, Settings};
+use paygo::analysis::{Accounts, ClipRange, Condition, Edges, Key, Mode, PersonBudget, Salt, Settings};
 use paygo::numeric::decimal::{parse_down, parse_up};
 use paygo::numeric::{Amount, Interval};
 use serde_json::json;
@@ -183,11 +183,11 @@ fn query_words() {
         let Ok(text) = std::str::from_utf8(bytes) else { return };
         let _ = text.parse::<Condition>();
         let _ = format!("a {text} 3 and b in ('{text}')").parse::<Condition>();
-        if let Ok(clip) = text.parse::<Clip>() {
+        if let Ok(clip) = text.parse::<ClipRange>() {
             assert!(clip.low() < clip.high());
         }
         let _ = text.parse::<Edges>();
-        if let Ok(allowance) = text.parse::<Allowance>() {
+        if let Ok(allowance) = text.parse::<PersonBudget>() {
             let _ = allowance.budget();
         }
     });

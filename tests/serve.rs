@@ -51,10 +51,10 @@ fn the_first_start_tells_a_token_and_the_next_does_not() {
     let lines: Vec<Value> =
         log.lines().map(|line| serde_json::from_str(line).expect("one JSON object a line")).collect();
     let told = |message: &str| lines.iter().any(|line| line["message"] == message && line["level"].is_string());
-    for message in ["serving", "create", "no token, or none that is known", "ending", "ended"] {
+    for message in ["serving", "create_dataset", "no token, or none that is known", "ending", "ended"] {
         assert!(told(message), "{message}: {log}");
     }
-    assert!(!told("grant a token"), "what was asked for in vain: {log}");
+    assert!(!told("grant_token"), "what was asked for in vain: {log}");
     // What was decided is there, and the token still works; nothing new is told.
     service.restart();
     assert!(said(&asks(&service, &token, &spend, "")).contains("admitted, as before"));

@@ -229,7 +229,7 @@ fn a_seeded_run_stays_not_private_when_it_is_resumed() {
 /// The components are charged, stored with the checkpoint and the model, and not drawn again when a run goes on.
 #[test]
 fn principal_components_are_charged_once() {
-    let pca = "count = 10000\nprincipal_components = { count = 20, noise_multiplier = 8.0 }";
+    let pca = "count = 10000\nprincipal_components = { count = 20, noise_std = 8.0 }";
     let place = with(&demo().replace("count = 10000", pca).replace("public_size = 10000\nprincipal", "principal"));
     let run = |arguments: &[&str]| {
         let output = paygo(arguments, place.path());
@@ -600,6 +600,22 @@ fn a_learning_rate_is_selected_privately() {
         assert_eq!(output.status.code(), Some(2), "{to}");
         assert!(text(&output.stderr).contains(wrong), "{to}: {}", text(&output.stderr));
         assert!(!other.path().join("trained").exists(), "{to}");
+    }
+}
+
+/// With the smallest public size that is allowed, about every second part has more examples than its public share allows for: no error,
+/// because an error would tell how many there are.
+#[test]
+fn a_part_of_a_selection_is_never_too_large() {
+    let select =
+        "[select]\nepsilon = 1.0\nepochs = 1\ncandidates = [{ learning_rate = 0.5 }, { learning_rate = 1.0 }]\n";
+    let config = demo().replace("epsilon = 3\n", "epsilon = 4\n").replace("epochs = 20\n", "epochs = 1\n");
+    let config = config.replace("public_size = 10000", "public_size = 6667");
+    assert!(config.contains("public_size = 6667"), "{config}");
+    let place = with(&format!("{config}{select}"));
+    for out in ["one", "two", "three"] {
+        let output = paygo(&["train", "config.toml", "--out", out], place.path());
+        assert!(output.status.success(), "{}", text(&output.stderr));
     }
 }
 

@@ -17,18 +17,22 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  paygo account examples/dp-sgd.toml\n  paygo account examples/survey.toml --delta 1e-8 --json\n  echo '{\"releases\": [{\"count\": 100, \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}]}' | paygo account - --delta 1e-5\ndocs/methods.md lists the words of a plan and what each method means."
-)]
+#[command(after_help = "Without --delta and --epsilon, the delta or epsilon in the plan is taken.\n\n\
+    Examples:\n  \
+    paygo account examples/dp-sgd.toml\n  \
+    paygo account examples/survey.toml --delta 1e-8 --json\n  \
+    echo '{\"releases\": [{\"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}]}' |\n      \
+    paygo account - --delta 1e-5\n\n\
+    See docs/planning.md, and docs/methods.md for the fields of a plan and for the methods.")]
 pub(crate) struct Arguments {
-    /// A plan in TOML or JSON; - reads it from standard input
+    /// The plan, in TOML or JSON; - reads standard input
     plan: PathBuf,
     #[command(flatten)]
     question: QuestionArguments,
     /// Answer in JSON
     #[arg(long)]
     json: bool,
-    /// Draw epsilon against steps, method beside method
+    /// Draw epsilon against the number of steps, a line for each method
     #[arg(long, value_name = "FILE.svg", value_parser = svg_path)]
     plot: Option<PathBuf>,
 }
@@ -115,7 +119,7 @@ pub(crate) fn parse_plan(text: &str) -> anyhow::Result<Plan> {
 /// The question that the plan itself asks.
 fn plan_question(plan: &Plan) -> anyhow::Result<Question> {
     match (&plan.delta, &plan.epsilon) {
-        (Some(_), Some(_)) => anyhow::bail!("the plan gives delta and epsilon; one of them is the question"),
+        (Some(_), Some(_)) => anyhow::bail!("the plan gives delta and epsilon; expected one: the other is computed"),
         (Some(number), None) => {
             let delta = Delta::new(number.down("delta")?)?;
             anyhow::ensure!(delta < Delta::ONE, "delta = {delta} is outside its domain; expected 0 <= delta < 1");
@@ -159,7 +163,7 @@ pub(crate) fn report(plan: &Plan, cost: &Cost, rows: &[Row]) -> String {
     if let Some(different) = privacy_loss::too_many(cost) {
         text += &format!(
             "\nnote: no privacy-loss row: the plan has {different} different mechanisms, and at most {} are composed that way",
-            privacy_loss::MOST_MECHANISMS
+            privacy_loss::MAX_MECHANISMS
         );
     }
     for basis in [Basis::FullyAdaptive, Basis::FixedInAdvance, Basis::Estimate, Basis::Lower] {

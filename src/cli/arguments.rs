@@ -91,10 +91,10 @@ pub(crate) fn svg_path(text: &str) -> Result<PathBuf, String> {
 /// Which of ε and δ is given.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct QuestionArguments {
-    /// Ask for epsilon at this delta
+    /// Compute epsilon at this delta, 0 <= delta < 1
     #[arg(long, value_name = "DELTA", allow_hyphen_values = true)]
     pub(crate) delta: Option<Decimal>,
-    /// Ask for delta at this epsilon
+    /// Compute delta at this epsilon, at least 0
     #[arg(long, value_name = "EPSILON", allow_hyphen_values = true)]
     pub(crate) epsilon: Option<Decimal>,
 }

@@ -10,14 +10,20 @@ use serde_json::json;
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(
-    after_help = "Each line is one subject against one adversary: the probability that was promised not to be passed, the one\nthat was found, and its 99.9 % limits; violated means that even the lower limit is above the promise. Names that end\nin unsound are published forms as they are printed; they are here to be convicted.\n\nAdversaries: march and gaussian-march repeat one step; scales raises costs over thirteen decades; chase spends a tenth\nof the squared distance to the bound; martingale doubles when behind; reveal sometimes reveals everything; leak loses a\nlittle for sure; order-switch and response-tree are enumerated exactly; one Gaussian is a formula.\n\n Exit 0: every shipped form was acquitted and every printed one convicted; 1: not so.\n\nExamples:\n  paygo audit --paths 2000\n  paygo audit --paths 20000        # the full size\n  paygo audit --only ville-mixture --json"
-)]
+#[command(after_help = "Each line is one subject against one adversary: the probability that the subject promises, \
+    the one that was found, and its 99.9 % limits. VIOLATED means that even the lower limit is above the promise. \
+    Subjects whose names end in unsound are published rules that are wrong: they should be violated.\n\n\
+    Exit codes: 0 everything shipped holds and every unsound rule is violated, 1 otherwise.\n\n\
+    Examples:\n  \
+    paygo audit\n  \
+    paygo audit --paths 20000        # the full size\n  \
+    paygo audit --only ville-mixture --json\n\n\
+    See docs/theory/11-audit.md for the adversaries.")]
 pub(crate) struct Arguments {
-    /// Paths of each simulated trial
+    /// Simulated paths per trial; more make the limits narrower
     #[arg(long, value_name = "COUNT", default_value = "2000")]
     paths: CountArgument,
-    /// Where the simulation's random numbers start
+    /// Seed of the simulation's random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Only subjects whose name contains this
@@ -33,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let size = suite::size(&options);
     anyhow::ensure!(
         size > 0,
-        "nothing is called {}; there are:\n  {}",
+        "--only {}: no subject has this in its name; expected a part of one of these:\n  {}",
         arguments.only.as_deref().unwrap_or(""),
         suite::names().join("\n  ")
     );
@@ -74,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             subjects.iter().filter(|subject| subject.1 == shipped && subject.2 == violated).count()
         };
         print(&format!(
-            "shipped: {} acquitted, {} convicted; printed forms: {} convicted, {} acquitted",
+            "shipped: {} hold, {} violated; published rules that are wrong: {} violated, {} hold",
             count(true, false),
             count(true, true),
             count(false, true),

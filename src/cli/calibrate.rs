@@ -5,7 +5,7 @@ use super::output::{json_number, print, print_json, shown_fine};
 use super::unknown::{Sought, UnknownPlan};
 use clap::{Args, Subcommand};
 use paygo_accounting::calibrate::{
-    Calibrated, CalibratedCount, CalibrationError, Price, Target, largest_sampling_probability, least_noise,
+    Calibrated, CalibratedCount, CalibrationError, Target, TargetCost, largest_sampling_probability, least_noise,
     most_count, most_repeats, on_grid,
 };
 use paygo_accounting::cost::Cost;
@@ -16,9 +16,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 --sampling-probability 0.0042667\n  paygo calibrate noise --epsilon 1 --delta 1e-6 --steps 100\n  paygo calibrate steps --epsilon 3 --delta 1e-5 --noise-multiplier 1.1 --sampling-probability 0.01\n  paygo calibrate epochs --epsilon 3 --delta 1e-5 --noise-multiplier 6 --batches 100\n  paygo calibrate plan shuffled.toml --epsilon 3 --delta 1e-5     # one number of the plan is \"?\"\nNeighbors are the plan's, else they differ by one record more or less. The answers are prices of plans fixed in advance, unless the basis says FullyAdaptive."
-)]
+#[command(after_help = "Examples:\n  \
+    paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 --sampling-probability 0.0042667\n  \
+    paygo calibrate noise --epsilon 1 --delta 1e-6 --steps 100\n  \
+    paygo calibrate steps --epsilon 3 --delta 1e-5 --noise-multiplier 1.1 --sampling-probability 0.01\n  \
+    paygo calibrate epochs --epsilon 3 --delta 1e-5 --noise-multiplier 6 --batches 100\n  \
+    paygo calibrate plan examples/shuffled.toml --epsilon 3 --delta 1e-5\n\n\
+    Neighbors are add-remove (one record more or less); with `calibrate plan` they are the plan's. The answer is for \
+    a plan fixed in advance, unless its basis says FullyAdaptive. See docs/planning.md.")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -26,51 +31,54 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
-    /// The least noise multiplier
+    /// Find the least noise multiplier
     Noise {
         #[command(flatten)]
         target: TargetArguments,
-        /// How many noisy sums
+        /// Number of steps, each a noisy sum: 1 to 2^53
         #[arg(long)]
         steps: CountArgument,
-        /// Each on a Poisson sample with this probability
+        /// Poisson sampling probability of each step [default: no sampling]
         #[arg(long, allow_hyphen_values = true)]
         sampling_probability: Option<Decimal>,
         /// Answer in JSON
         #[arg(long)]
         json: bool,
     },
-    /// The largest number of steps
+    /// Find the largest number of steps
     Steps {
         #[command(flatten)]
         target: TargetArguments,
-        /// Noise over sensitivity
+        /// Noise multiplier: standard deviation of the noise over the sensitivity
         #[arg(long, allow_hyphen_values = true)]
         noise_multiplier: Decimal,
-        /// Each on a Poisson sample with this probability
+        /// Poisson sampling probability of each step [default: no sampling]
         #[arg(long, allow_hyphen_values = true)]
         sampling_probability: Option<Decimal>,
         /// Answer in JSON
         #[arg(long)]
         json: bool,
     },
-    /// The largest Poisson sampling probability
+    /// Find the largest Poisson sampling probability
     SamplingProbability {
         #[command(flatten)]
         target: TargetArguments,
-        /// Noise over sensitivity
+        /// Noise multiplier: standard deviation of the noise over the sensitivity
         #[arg(long, allow_hyphen_values = true)]
         noise_multiplier: Decimal,
-        /// How many noisy sums
+        /// Number of steps, each a noisy sum: 1 to 2^53
         #[arg(long)]
         steps: CountArgument,
         /// Answer in JSON
         #[arg(long)]
         json: bool,
     },
-    /// The one unknown of a plan, written as "?" in its file: any mechanism, any number that the price rises or falls with
+    /// Find the one number of a plan that is written as "?".
+    ///
+    /// Every mechanism is allowed. The number may be count, noise_multiplier, noise_multipliers, noise_std, scale,
+    /// sampling_probability, batch_fraction, epsilon, rho or mu.
     Plan {
-        /// The plan, TOML or JSON; `-` reads standard input
+        /// The plan, in TOML or JSON; - reads standard input
         #[arg(value_name = "PLAN")]
         plan: PathBuf,
         #[command(flatten)]
@@ -79,17 +87,20 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// The largest number of epochs: of 1/q Poisson batches each, or of batches to which each record goes by its own coin
+    /// Find the largest number of epochs.
+    ///
+    /// Say what an epoch is: --sampling-probability for Poisson batches, or --batches for batches to which each record
+    /// is assigned at random.
     Epochs {
         #[command(flatten)]
         target: TargetArguments,
-        /// Noise over sensitivity
+        /// Noise multiplier: standard deviation of the noise over the sensitivity
         #[arg(long, allow_hyphen_values = true)]
         noise_multiplier: Decimal,
-        /// Poisson sampling probability; an epoch has 1/q batches, rounded up
+        /// Poisson sampling probability q; an epoch has 1/q batches, rounded up
         #[arg(long, allow_hyphen_values = true, conflicts_with = "batches")]
         sampling_probability: Option<Decimal>,
-        /// Public number of batches per epoch; each record goes to one by its own fair coin
+        /// Public number of batches per epoch; each record goes to one at random
         #[arg(long)]
         batches: Option<CountArgument>,
         /// Answer in JSON
@@ -101,16 +112,18 @@ enum What {
 /// An (ε, δ) or a ρ to be met.
 #[derive(Args, Clone, Debug)]
 struct TargetArguments {
-    /// Target epsilon, with --delta
+    /// Target epsilon, at least 0; needs --delta
     #[arg(long, allow_hyphen_values = true)]
     epsilon: Option<Decimal>,
-    /// Target delta, with --epsilon
+    /// Target delta, 0 <= delta < 1; needs --epsilon
     #[arg(long, allow_hyphen_values = true)]
     delta: Option<Decimal>,
-    /// Target rho of zCDP, instead
+    /// Target rho of zCDP, instead of --epsilon and --delta
     #[arg(long, allow_hyphen_values = true, conflicts_with_all = ["epsilon", "delta"])]
     rho: Option<Decimal>,
-    /// Use the privacy-loss distribution too: a better answer for sampled noise, in seconds instead of milliseconds
+    /// Also use the privacy-loss distribution: slower, and better with sampling.
+    ///
+    /// It takes seconds instead of milliseconds.
     #[arg(long, conflicts_with = "rho")]
     tight: bool,
 }
@@ -230,10 +243,10 @@ fn answer(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// The price in the target's currency, as JSON fields.
-fn price_json(price: &Price, target: &TargetArguments, neighbors: Neighbors) -> Map<String, Value> {
+fn price_json(price: &TargetCost, target: &TargetArguments, neighbors: Neighbors) -> Map<String, Value> {
     let mut object = Map::new();
     match price {
-        Price::Epsilon(row) => {
+        TargetCost::Epsilon(row) => {
             object.insert("epsilon".into(), json_number(row.epsilon.get()));
             // δ was read down; the promise holds at the δ typed.
             object
@@ -242,21 +255,21 @@ fn price_json(price: &Price, target: &TargetArguments, neighbors: Neighbors) -> 
             object.insert("basis".into(), Value::from(row.basis.word()));
             object.insert("neighbors".into(), Value::from(neighbors.word()));
         }
-        Price::Rho(rho) => {
+        TargetCost::Rho(rho) => {
             object.insert("rho".into(), json_number(rho.get()));
         }
     }
     object
 }
 
-fn price_text(price: &Price, target: &TargetArguments) -> String {
+fn price_text(price: &TargetCost, target: &TargetArguments) -> String {
     match price {
-        Price::Epsilon(row) => {
+        TargetCost::Epsilon(row) => {
             let delta = target.delta.as_ref().map_or(f64::NAN, Decimal::typed);
             let (epsilon, basis) = (shown_fine(row.epsilon.get()), row.basis.word());
             format!("epsilon {epsilon} at delta {delta:e} ({}, {basis})", row.method)
         }
-        Price::Rho(rho) => format!("rho {}", shown_fine(rho.get())),
+        TargetCost::Rho(rho) => format!("rho {}", shown_fine(rho.get())),
     }
 }
 
@@ -324,7 +337,7 @@ fn show_count(
         print(&format!("{name} {}  meet the target: {}", found.value, price_text(&found.price, target)))?;
         match &found.next {
             Some(price) => print(&format!("one more does not: {}", price_text(price, target)))?,
-            None => print("more are not looked at")?,
+            None => print("larger numbers were not tried")?,
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -10,22 +10,25 @@ use serde_json::{Map, Value};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  paygo convert --renyi 8:0.5 --delta 1e-5     epsilon from one Rényi statement\n  paygo convert --zcdp 0.1 --epsilon 3         delta from zCDP\n  paygo convert --gdp 1 --delta 1e-5           epsilon from GDP, exactly\n  paygo convert --epsilon 3 --delta 1e-5       the largest rho, mu and Rényi divergences that still give (3, 1e-5)"
-)]
+#[command(after_help = "Examples:\n  \
+    paygo convert --renyi 8:0.5 --delta 1e-5     # epsilon from a Rényi divergence\n  \
+    paygo convert --zcdp 0.1 --epsilon 3         # delta from zCDP\n  \
+    paygo convert --gdp 1 --delta 1e-5           # epsilon from GDP, exactly\n  \
+    paygo convert --epsilon 3 --delta 1e-5       # the largest rho, mu and Rényi divergences\n\n\
+    See docs/methods.md for the methods.")]
 pub(crate) struct Arguments {
-    /// A Rényi statement: the divergence at ORDER is at most VALUE
+    /// Convert from Rényi: the divergence at ORDER (more than 1) is at most VALUE
     #[arg(long, value_name = "ORDER:VALUE", group = "from", allow_hyphen_values = true)]
     renyi: Option<String>,
-    /// A zCDP statement
+    /// Convert from zCDP with this rho, at least 0
     #[arg(long, value_name = "RHO", group = "from", allow_hyphen_values = true)]
     zcdp: Option<Decimal>,
-    /// A GDP statement
+    /// Convert from GDP with this mu, at least 0
     #[arg(long, value_name = "MU", group = "from", allow_hyphen_values = true)]
     gdp: Option<Decimal>,
     #[command(flatten)]
     question: QuestionArguments,
-    /// With --epsilon and --delta: the orders at which the Rényi budgets are wanted
+    /// Rényi orders to show, if both --epsilon and --delta are given
     #[arg(long, value_name = "ORDER", value_delimiter = ',', default_value = "2,4,8,16,32,64")]
     orders: Vec<Decimal>,
     /// Answer in JSON
@@ -115,7 +118,7 @@ fn budgets(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn parse_renyi(text: &str) -> anyhow::Result<(Order, f64)> {
-    let wrong = || anyhow::anyhow!("renyi = {text} is not a Rényi statement; expected ORDER:VALUE such as 8:0.5");
+    let wrong = || anyhow::anyhow!("--renyi {text} is not a Rényi divergence; expected ORDER:VALUE such as 8:0.5");
     let (order, value) = text.split_once(':').ok_or_else(wrong)?;
     let order: Decimal = order.parse().map_err(|_| wrong())?;
     let value: Decimal = value.parse().map_err(|_| wrong())?;

@@ -3,7 +3,7 @@
 use super::arguments::Decimal;
 use super::ledger::PlaceArguments;
 use super::output::{json_amount, shown_amount};
-use super::stream::{Answer, Request, Responder, serve};
+use super::stream::{Local, Meters, Reply, serve};
 use super::words::{OrderArguments, complaint, filter_kinds, number};
 use clap::Args;
 use paygo_accounting::charge::{Charge, Unpriced};
@@ -15,9 +15,20 @@ use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(
-    after_help = "Reads one request a line: {\"id\": \"q1\", \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}\nand answers one line each. A number is the text that was written: 0.1 is exact, and so is \"256/60000\".\nAn id seen before is answered as before and\nnot charged again. Every run starts with the whole budget, unless --ledger keeps it for good and for all.\nExit 0: all admitted, 1: something was refused, 2: a line was wrong.\n\nExamples:\n  echo '{\"id\": \"q1\", \"mechanism\": {\"laplace\": {\"scale\": 10}}}' | paygo filter --epsilon 3 --delta 1e-5\n  paygo filter --kind gdp --epsilon 1 --delta 1e-6 < requests.jsonl\n  paygo filter --plan examples/dp-sgd.toml --epsilon 3 --delta 1e-5 < requests.jsonl\n  paygo filter --ledger our.ledger --dataset sales < requests.jsonl\ndocs/filters.md says which kind to use and what it promises."
-)]
+#[command(after_help = "Reads one request per line from standard input, and answers each with one line:\n  \
+    {\"id\": \"q1\", \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}\n\
+    A request whose id was seen before gets the first answer again and is not charged again. Every run starts with \
+    the whole budget, unless --ledger keeps it.\n\n\
+    Numbers are taken as they are written: 0.1 is exactly a tenth, and \"256/60000\" is a fraction. Numbers with 16 \
+    or more digits should be in quotes: without quotes they are read as doubles.\n\n\
+    Exit codes: 0 all admitted, 1 something was refused, 2 something was wrong.\n\n\
+    Examples:\n  \
+    echo '{\"id\": \"q1\", \"mechanism\": {\"laplace\": {\"scale\": 10}}}' |\n      \
+    paygo filter --epsilon 3 --delta 1e-5\n  \
+    paygo filter --kind gdp --epsilon 1 --delta 1e-6 < requests.jsonl\n  \
+    paygo filter --plan examples/dp-sgd.toml --epsilon 3 --delta 1e-5 < requests.jsonl\n  \
+    paygo filter --ledger our.ledger --dataset sales < requests.jsonl\n\n\
+    See docs/filters.md for which kind to use and what it promises.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     filter: FilterArguments,
@@ -28,22 +39,24 @@ pub(crate) struct Arguments {
 /// A filter on the command line.
 #[derive(Args)]
 pub(crate) struct FilterArguments {
-    /// Which rule decides
+    /// Kind of filter
     #[arg(long, value_parser = filter_kinds(), default_value = FilterKind::default().word())]
     kind: FilterKind,
-    /// The budget's epsilon
+    /// Epsilon of the budget, at least 0
     #[arg(long, value_name = "EPSILON", allow_hyphen_values = true)]
     epsilon: Option<Decimal>,
-    /// The budget's delta
+    /// Delta of the budget, 0 <= delta < 1 [default: the plan's]
     #[arg(long, value_name = "DELTA", allow_hyphen_values = true)]
     delta: Option<Decimal>,
-    /// The part of delta set aside for steps with a delta of their own [default: half for approximate, else 0]
+    /// Part of delta set aside for mechanisms with a delta of their own.
+    ///
+    /// Less than delta. Not for the kinds gdp and pure. [default: half of delta for the kind approximate, else 0]
     #[arg(long, value_name = "DELTA", allow_hyphen_values = true)]
     slack: Option<Decimal>,
-    /// For zcdp: the budget as rho, instead of epsilon and delta
+    /// Budget as rho, instead of epsilon and delta, for the kind zcdp
     #[arg(long, value_name = "RHO", allow_hyphen_values = true)]
     rho: Option<Decimal>,
-    /// For gdp: the budget as mu, instead of epsilon and delta
+    /// Budget as mu, instead of epsilon and delta, for the kind gdp
     #[arg(long, value_name = "MU", allow_hyphen_values = true)]
     mu: Option<Decimal>,
     #[command(flatten)]
@@ -75,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(place) = arguments.place.place()? {
         anyhow::ensure!(
             arguments.filter.is_silent(),
-            "with --ledger the dataset's own filter decides; leave everything about a filter out"
+            "with --ledger the dataset's own filter decides; leave out --kind, the budget and other filter options"
         );
         return super::ledger::filter(&place);
     }
@@ -83,10 +96,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let rule = asked.words.rule().map_err(complaint)?;
     let neighbors = asked.neighbors;
     let who = format!("one {} under {neighbors} neighbors", asked.privacy_unit);
-    let mut filter = Filter::new(rule, neighbors);
-    let counts = serve(&mut filter, neighbors)?;
-    let admitted = counts.answered - counts.refused;
-    eprintln!("admitted {admitted}, refused {}, repeated {}, wrong {}", counts.refused, counts.repeated, counts.wrong);
+    let mut local = Local::new(Filter::new(rule, neighbors), neighbors);
+    let counts = serve(&mut local)?;
+    counts.tell();
+    let filter = local.meters;
     for meter in filter.meters() {
         eprintln!("spent {} {} of {}", meter.name, shown_amount(meter.spent, true), shown_amount(meter.budget, false));
     }
@@ -117,12 +130,12 @@ fn numbers(meters: &[Meter], of: impl Fn(&Meter) -> Value) -> Value {
     Value::Object(meters.iter().map(|meter| (meter.name.to_owned(), of(meter))).collect::<Map<_, _>>())
 }
 
-impl Responder for Filter<AnyRule> {
+impl Meters for Filter<AnyRule> {
     fn price(&self, cost: &Cost) -> Result<Charge, Unpriced> {
         Self::price(self, cost)
     }
 
-    fn respond(&mut self, _request: &Request, charge: &Charge) -> anyhow::Result<Answer> {
+    fn charge(&mut self, charge: &Charge) -> anyhow::Result<Reply> {
         let decision = self.admit(charge);
         let meters = self.meters();
         let mut fields = json!({
@@ -131,12 +144,12 @@ impl Responder for Filter<AnyRule> {
             "remaining": numbers(&meters, |meter| json_amount(meter.remaining(), false)),
         });
         let Decision::Refused(refusal) = decision else {
-            return Ok(Answer { fields, refused: false, repeated: false });
+            return Ok(Reply { fields, refused: false, repeated: false });
         };
         fields["decision"] = json!("refuse");
         fields["reason"] = json!(refusal.reason.explanation());
         fields["requested"] = numbers(&refusal.requested, |meter| json_amount(meter.spent, true));
         fields["largest_count"] = json!(refusal.largest_count);
-        Ok(Answer { fields, refused: true, repeated: false })
+        Ok(Reply { fields, refused: true, repeated: false })
     }
 }

@@ -37,35 +37,35 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// A worked example of what the other commands do.
+    /// Run a worked example of the other commands.
     Demo(demo::Arguments),
-    /// The price of a plan by every method that applies, each with what it allows.
+    /// Price a plan by every method that applies.
     Account(account::Arguments),
-    /// Between Rényi, zCDP, GDP and (epsilon, delta), by every method.
+    /// Convert between Rényi, zCDP, GDP and (epsilon, delta), by every method.
     Convert(convert::Arguments),
-    /// The least noise, most steps, largest sampling probability or most epochs that meet a target.
+    /// Find the noise, steps, sampling probability or epochs that meet a target.
     Calibrate(calibrate::Arguments),
-    /// Noise schedules: how long a budget lasts, and the rate that makes it last as long as wanted.
+    /// Plan a noise schedule: how long a budget lasts, or which decay rate it needs.
     Schedule(schedule::Arguments),
-    /// May it go on? Mechanisms in, decisions out, one JSON line each.
+    /// Decide, request by request, whether a budget allows it (JSON lines).
     Filter(filter::Arguments),
-    /// How much has been spent? Mechanisms in, readings out, one JSON line each.
+    /// Bound, request by request, the privacy loss so far (JSON lines).
     Odometer(odometer::Arguments),
-    /// Private statistics on a table of people, with a budget for each person.
+    /// Ask a table of people for private statistics, with a budget for each person.
     Query(Box<query::Arguments>),
-    /// Private training: schedules, adaptive noise, a budget for each example, early stopping.
+    /// Train a model privately, within a budget.
     Train(Box<train::Arguments>),
-    /// What a trained model says about the rows of a CSV file.
+    /// Apply a trained model to the rows of a CSV file.
     Predict(predict::Arguments),
-    /// A durable budget that many share: make datasets, spend, look, verify.
+    /// Keep one durable budget that many share.
     Ledger(ledger::Arguments),
-    /// The ledger as a service, with an API and a dashboard.
+    /// Serve a ledger over HTTP, with an API and a dashboard.
     Serve(serve::Arguments),
-    /// Adversaries against filters and odometers, with exact or Monte-Carlo verdicts.
+    /// Test filters and odometers against adversaries.
     Audit(audit::Arguments),
-    /// Tables and figures of the five papers, theirs beside ours.
+    /// Reproduce tables and figures of five papers, theirs beside ours.
     Reproduce(reproduce::Arguments),
-    /// Compares this build with golden vectors of 25 and more digits.
+    /// Compare this build with reference values of 25 and more digits.
     Selftest(selftest::Arguments),
 }
 

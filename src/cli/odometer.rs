@@ -2,7 +2,7 @@
 
 use super::arguments::Decimal;
 use super::output::{json_number, shown_up};
-use super::stream::{Answer, Request, Responder, serve};
+use super::stream::{Local, Meters, Reply, serve};
 use super::words::{OrderArguments, complaint, number, odometer_kinds};
 use clap::Args;
 use paygo_accounting::charge::{Charge, Unpriced};
@@ -13,26 +13,43 @@ use serde_json::json;
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(
-    after_help = "Reads one request a line: {\"id\": \"q1\", \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}\nand answers {\"id\": \"q1\", \"epsilon\": …}: with probability 1 - delta, in each direction, the privacy loss never passes the\nreading, at any moment. An id seen before is answered as before and not counted again. Exit 0: all observed, 2: a line\nwas wrong.\n\nExamples:\n  paygo odometer --delta 1e-5 < requests.jsonl\n  paygo odometer --kind linear --epsilon-target 2 --delta 1e-5 < requests.jsonl\ndocs/filters.md says which kind to use and what it promises."
-)]
+#[command(after_help = "Reads one request per line from standard input, and answers each with one line:\n  \
+    {\"id\": \"q1\", \"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}\n  \
+    {\"id\": \"q1\", \"epsilon\": 0.29}\n\
+    With probability 1 - delta the privacy loss never passes the reading, at any moment. A request whose id was seen \
+    before gets the first answer again and is not counted again.\n\n\
+    Exit codes: 0 all observed, 2 something was wrong.\n\n\
+    Examples:\n  \
+    paygo odometer --delta 1e-5 < requests.jsonl\n  \
+    paygo odometer --kind linear --epsilon-target 2 --delta 1e-5 < requests.jsonl\n\n\
+    See docs/filters.md for which kind to use and what it promises.")]
 pub(crate) struct Arguments {
-    /// Which bound is read
+    /// Kind of odometer
     #[arg(long, value_parser = odometer_kinds(), default_value = OdometerKind::default().word())]
     kind: OdometerKind,
-    /// The probability with which the reading may ever be passed, in each direction
+    /// Probability that the privacy loss ever passes the reading, 0 < delta < 1.
+    ///
+    /// It is the probability in each direction: from a dataset to its neighbor, and back.
     #[arg(long, value_name = "DELTA", allow_hyphen_values = true)]
     delta: Decimal,
-    /// For linear, stitched and normal-mixture: the part of delta set aside for steps with a delta of their own [default: 0]
+    /// Part of delta set aside for mechanisms with a delta of their own.
+    ///
+    /// Less than delta. Only for the kinds linear, stitched and normal-mixture. [default: 0]
     #[arg(long, value_name = "DELTA", allow_hyphen_values = true)]
     slack: Option<Decimal>,
-    /// Where the reading should be tightest [default: 1 for the kinds that must aim]
+    /// Epsilon at which the reading should be tightest.
+    ///
+    /// The default is 1 for the kinds linear, normal-mixture, ville-fixed and restart. The others cover a wide range.
     #[arg(long, value_name = "EPSILON", allow_hyphen_values = true)]
     epsilon_target: Option<Decimal>,
-    /// For normal-mixture: its precision rho [default: from --epsilon-target]
+    /// Precision of the kind normal-mixture, a rho of more than 0.
+    ///
+    /// [default: from --epsilon-target]
     #[arg(long, value_name = "RHO", allow_hyphen_values = true)]
     precision: Option<Decimal>,
-    /// For restart: its step, a Rényi divergence; no cost may be larger [default: from --epsilon-target]
+    /// Step of the kind restart, a Rényi divergence.
+    ///
+    /// No single mechanism may cost more than one step. [default: from --epsilon-target]
     #[arg(long, value_name = "STEP", allow_hyphen_values = true)]
     step: Option<Decimal>,
     #[command(flatten)]
@@ -44,9 +61,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let neighbors = arguments.orders.neighbors(plan.as_ref());
     let privacy_unit = arguments.orders.privacy_unit(plan.as_ref());
     let words = arguments.words(plan.map(|(plan, _)| plan));
-    let mut odometer = Odometer::new(words.boundary().map_err(complaint)?, neighbors);
-    let counts = serve(&mut odometer, neighbors)?;
-    eprintln!("observed {}, repeated {}, wrong and not counted {}", counts.answered, counts.repeated, counts.wrong);
+    let odometer = Odometer::new(words.boundary().map_err(complaint)?, neighbors);
+    let mut local = Local::new(odometer, neighbors);
+    let counts = serve(&mut local)?;
+    eprintln!("observed {}, repeated {}, wrong and not counted {}", counts.admitted, counts.repeated, counts.wrong);
+    let mut odometer = local.meters;
     eprintln!(
         "reading: the privacy loss stays at or below {} with probability 1 - {}, for one {} under {neighbors} neighbors, in each direction ({})",
         shown_up(odometer.reading().get()),
@@ -75,13 +94,13 @@ impl Arguments {
     }
 }
 
-impl Responder for Odometer<AnyBoundary> {
+impl Meters for Odometer<AnyBoundary> {
     fn price(&self, cost: &Cost) -> Result<Charge, Unpriced> {
         Self::price(self, cost)
     }
 
-    fn respond(&mut self, _request: &Request, charge: &Charge) -> anyhow::Result<Answer> {
+    fn charge(&mut self, charge: &Charge) -> anyhow::Result<Reply> {
         self.observe(charge)?;
-        Ok(Answer { fields: json!({"epsilon": json_number(self.reading().get())}), refused: false, repeated: false })
+        Ok(Reply { fields: json!({"epsilon": json_number(self.reading().get())}), refused: false, repeated: false })
     }
 }

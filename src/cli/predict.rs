@@ -12,17 +12,25 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(
-    after_help = "DATA is a CSV file, plain, .gz or .xz, read as the table that the model was trained on: its schema is in the model. The label\ncolumn may be missing; where there are labels, the accuracy goes to standard error. A model of images takes rows of numbers, scaled\nas in training (pixels to 0..1), each followed by the number of its class or not.\nThe model keeps its promise for the people it was trained on, whatever it is used for. What it says about DATA is not private.\nExit 0: all rows are predicted, 2: something was wrong.\n\nExamples:\n  paygo predict trained people.csv > predicted.csv\n  paygo predict trained/model.safetensors people.csv --json"
-)]
+#[command(after_help = "DATA has the columns of the table that the model was trained on; the model file holds their \
+    schema. The label column may be missing; if it is there, the accuracy goes to standard error. A model of images \
+    takes rows of numbers, scaled as in training (pixels to 0..1), with or without the number of the class at the \
+    end.\n\n\
+    The promise to the people in the training data holds whatever the model is used for. Predictions about DATA are \
+    not private.\n\n\
+    Exit codes: 0 all rows are predicted, 2 something was wrong.\n\n\
+    Examples:\n  \
+    paygo predict trained people.csv > predicted.csv\n  \
+    paygo predict trained/model.safetensors people.csv --json\n\n\
+    See docs/training.md.")]
 pub(crate) struct Arguments {
-    /// model.safetensors, or the folder of a run
+    /// The model: a model.safetensors file, or the folder of a run
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// The rows: a CSV file
+    /// The rows: a CSV file, plain, .gz or .xz
     #[arg(value_name = "DATA")]
     data: PathBuf,
-    /// One JSON object a line, with the probability of every class
+    /// Answer in JSON, one object per line, with the probability of every class
     #[arg(long)]
     json: bool,
 }

@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use paygo_accounting::convert::{Conversion, zcdp};
 use paygo_accounting::params::{Epsilon, NoiseMultiplier, Rho};
-use paygo_accounting::schedule::{MOST_EPOCHS, Schedule};
+use paygo_accounting::schedule::{MAX_EPOCHS, Schedule};
 use paygo_report::{LineChart, Series};
 use serde_json::json;
 use std::path::PathBuf;
@@ -27,35 +27,43 @@ enum Kind {
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "An epoch is one pass over disjoint batches and costs 1/(2·noise²) in zCDP.\nExamples:\n  paygo schedule exponential --initial 10 --rate 0.01 --rho 0.78125\n  paygo schedule exponential --initial 10 --epochs 70 --rho 0.78125   (finds the rate)"
-)]
+#[command(after_help = "An epoch is one pass over disjoint batches. It costs rho = 1/(2·noise²) in zCDP. Give the \
+    budget as --rho, or as --epsilon and --delta.\n\n\
+    Exit codes: 0 done, 1 not even one epoch fits, 2 something was wrong.\n\n\
+    Examples:\n  \
+    paygo schedule exponential --initial 10 --rate 0.01 --rho 0.78125\n  \
+    paygo schedule exponential --initial 10 --epochs 70 --rho 0.78125     # finds the rate")]
 pub(crate) struct Arguments {
-    /// The shape
+    /// Shape of the schedule; t is the epoch, from 0
     #[arg(value_enum)]
     kind: Kind,
-    /// Noise multiplier of epoch 0
+    /// Noise multiplier of epoch 0, more than 0
     #[arg(long, allow_hyphen_values = true)]
     initial: Decimal,
-    /// Decay rate; leave it out and give --epochs to have it found
+    /// Decay rate; give --epochs instead to have it found.
+    ///
+    /// At least 0 for time and exponential, more than 0 for polynomial, more than 0 and at most 1 for step. The uniform
+    /// schedule has none.
     #[arg(long, allow_hyphen_values = true)]
     rate: Option<Decimal>,
-    /// Epochs between steps, or until the polynomial ends
+    /// Epochs between steps (step), or until --end is reached (polynomial)
     #[arg(long)]
     period: Option<u64>,
-    /// Noise multiplier at which the polynomial ends
+    /// Noise multiplier at which the polynomial ends, at most --initial
     #[arg(long, allow_hyphen_values = true)]
     end: Option<Decimal>,
-    /// Budget in zCDP
+    /// Budget as rho of zCDP
     #[arg(long, allow_hyphen_values = true)]
     rho: Option<Decimal>,
-    /// Budget as (epsilon, delta): the largest rho that gives it
+    /// Epsilon of the budget; needs --delta. The largest rho that gives it is used
     #[arg(long, allow_hyphen_values = true, conflicts_with = "rho")]
     epsilon: Option<Decimal>,
-    /// With --epsilon
+    /// Delta of the budget, 0 <= delta < 1; needs --epsilon
     #[arg(long, allow_hyphen_values = true)]
     delta: Option<Decimal>,
-    /// Find the smallest rate, in steps of 10^-4, with which the budget lasts exactly so many epochs
+    /// Find the smallest rate with which the budget lasts exactly so many epochs.
+    ///
+    /// Rates are tried in steps of 0.0001.
     #[arg(long)]
     epochs: Option<u64>,
     /// Draw the noise of each epoch
@@ -95,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             "rate": rate,
             "rho_budget": json_number(budget.get()),
             "rho_spent": json_number(fits.spent.get()),
-            "stopped_at_limit": fits.count == MOST_EPOCHS,
+            "stopped_at_limit": fits.count == MAX_EPOCHS,
             "noise_multipliers": noises,
         }))?;
     } else if fits.count == 0 {
@@ -113,7 +121,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             print(&format!("rate {rate}"))?;
         }
         let (count, spent) = (fits.count, shown_up(fits.spent.get()));
-        let next = if count < MOST_EPOCHS { "the next would pass it" } else { "more are not looked at" };
+        let next = if count < MAX_EPOCHS { "the next would pass it" } else { "more were not tried" };
         print(&format!("{count} epochs spend rho = {spent} of {}; {next}", shown_down(budget.get())))?;
     }
     Ok(if fits.count == 0 { ExitCode::from(1) } else { ExitCode::SUCCESS })
@@ -160,14 +168,14 @@ fn schedule(arguments: &Arguments, budget: Rho) -> anyhow::Result<Schedule> {
 
 fn shape(arguments: &Arguments, rate: f64) -> anyhow::Result<Schedule> {
     let initial = arguments.initial.down_as(NoiseMultiplier::new)?;
-    let period = || arguments.period.context("give --period");
+    let period = || arguments.period.context("give --period EPOCHS");
     let schedule = match arguments.kind {
         Kind::Uniform => Schedule::Uniform { initial },
         Kind::Time => Schedule::Time { initial, rate },
         Kind::Exponential => Schedule::Exponential { initial, rate },
         Kind::Step => Schedule::Step { initial, rate, period: period()? },
         Kind::Polynomial => {
-            let last = arguments.end.as_ref().context("give --end")?.down_as(NoiseMultiplier::new)?;
+            let last = arguments.end.as_ref().context("give --end NUMBER")?.down_as(NoiseMultiplier::new)?;
             Schedule::Polynomial { initial, rate, last, period: period()? }
         }
     };

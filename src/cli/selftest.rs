@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// A folder of golden vectors; those built in otherwise
+    /// Folder of reference values (golden vectors) [default: those built in]
     #[arg(long, value_name = "DIR")]
     golden: Option<PathBuf>,
     /// Answer in JSON

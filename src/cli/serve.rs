@@ -19,41 +19,50 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::LevelFilter;
 
 #[derive(Args)]
-#[command(
-    after_help = "The first start makes the ledger and prints a token for its admin, once; open the address in a browser and log in with it.\nSeveral of these on one PostgreSQL share one budget. SIGTERM ends it when everything begun is answered.\n\nExamples:\n  paygo serve\n  paygo serve --ledger our.ledger --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem\n  paygo serve --ledger postgres://paygo@db/paygo\ndocs/operations.md says how to keep it running."
-)]
+#[command(after_help = "The first start makes the ledger and prints a token for its admin, once. Open the address in \
+    a browser and log in with it. Several services on one PostgreSQL database share one budget. After SIGTERM or \
+    Ctrl-C the service answers what was begun, then ends.\n\n\
+    Examples:\n  \
+    paygo serve\n  \
+    paygo serve --ledger our.ledger --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem\n  \
+    paygo serve --ledger postgres://paygo@db/paygo\n\n\
+    See docs/operations.md for how to keep it running.")]
 pub(crate) struct Arguments {
-    /// Which ledger: a file, or postgres://user@host/database
+    /// The ledger: a file, or postgres://user@host/database
     #[arg(long, value_name = "FILE|URL", env = "PAYGO_LEDGER", default_value = "paygo.ledger")]
     ledger: Location,
-    /// Where to listen; port 0 takes one that is free
+    /// Address and port to listen on; port 0 takes a free one.
+    ///
+    /// A port alone, or localhost:PORT, listens on this machine only.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7460", value_parser = address)]
     listen: SocketAddr,
-    /// A certificate chain, in PEM
+    /// Certificate chain for TLS, in PEM; needs --tls-key
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// Its key, in PEM
+    /// Private key of the certificate, in PEM; needs --tls-cert
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Without TLS on an address that others can reach: tokens can be read on the way, unless a proxy in front ends TLS
+    /// Allow plain HTTP on an address that others can reach.
+    ///
+    /// Without TLS, tokens can be read on the way. Use this behind a proxy that ends TLS.
     #[arg(long)]
     plain_http: bool,
-    /// Requests a second of one token
+    /// Most requests per second with one token
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     rate_limit: u32,
-    /// How the log looks [default: text on a terminal, else json]
+    /// Format of the log [default: text on a terminal, else json]
     #[arg(long, value_enum)]
     log: Option<LogFormat>,
-    /// What the log tells
+    /// How much is logged
     #[arg(long, value_enum, default_value_t = LogLevel::Info)]
     log_level: LogLevel,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum LogFormat {
-    /// For people
+    /// A line for each event
     Text,
-    /// For programs
+    /// A JSON object for each event, one per line
     Json,
 }
 
@@ -61,11 +70,11 @@ enum LogFormat {
 enum LogLevel {
     /// Faults
     Error,
-    /// And whoever was turned away
+    /// Also requests that were turned away
     Warn,
-    /// And changes to datasets and tokens
+    /// Also changes to datasets and tokens
     Info,
-    /// And every answer
+    /// Also every answer
     Debug,
 }
 
@@ -107,13 +116,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         arguments.listen
     );
     arguments.begin_log();
-    let runtime = tokio::runtime::Runtime::new().context("no runtime")?;
+    let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
     runtime.block_on(async {
         let location = &arguments.ledger;
         let ledger = Ledger::open(location).await.map_err(|error| opening(location, error))?;
         let listener = TcpListener::bind(arguments.listen).await;
         let listener =
-            listener.with_context(|| format!("cannot listen on {}; --listen takes another", arguments.listen))?;
+            listener.with_context(|| format!("cannot listen on {}; give another --listen", arguments.listen))?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let address = format!("{scheme}://{}", listener.local_addr()?);
         first_token(&ledger).await?;

@@ -27,29 +27,37 @@ pub(crate) struct Request {
     pub(crate) mechanism: wire::Mechanism,
 }
 
-/// What a request is answered with: the fields of the line, and whether it was refused.
-pub(crate) struct Answer {
+/// The line that answers a request, but for its id; and how it counts.
+pub(crate) struct Reply {
     pub(crate) fields: Value,
     pub(crate) refused: bool,
-    /// Heard before, by whoever keeps the ids.
+    /// Heard before.
     pub(crate) repeated: bool,
 }
 
-/// How many requests were answered how.
+/// How many requests were answered how: each counts once.
 #[derive(Default)]
 pub(crate) struct Counts {
-    pub(crate) answered: u64,
+    pub(crate) admitted: u64,
     pub(crate) refused: u64,
     pub(crate) repeated: u64,
     pub(crate) wrong: u64,
+    /// Whether a refusal was heard, a repeated one too.
+    any_refused: bool,
 }
 
 impl Counts {
+    /// Says so on standard error.
+    pub(crate) fn tell(&self) {
+        let Self { admitted, refused, repeated, wrong, .. } = self;
+        eprintln!("admitted {admitted}, refused {refused}, repeated {repeated}, wrong {wrong}");
+    }
+
     /// 0 done, 1 something was refused, 2 a line was wrong.
     pub(crate) fn exit_code(&self) -> ExitCode {
-        match (self.wrong, self.refused) {
-            (0, 0) => ExitCode::SUCCESS,
-            (0, _) => ExitCode::from(1),
+        match (self.wrong, self.any_refused) {
+            (0, false) => ExitCode::SUCCESS,
+            (0, true) => ExitCode::from(1),
             (_, _) => ExitCode::from(2),
         }
     }
@@ -57,20 +65,13 @@ impl Counts {
 
 /// What decides or reads.
 pub(crate) trait Responder {
-    /// The charge of a cost.
-    fn price(&self, cost: &Cost) -> Result<Charge, Unpriced>;
-    /// Whether it knows ids by itself, from other runs too.
-    fn keeps_ids(&self) -> bool {
-        false
-    }
-    /// The answer to a request, which costs this.
-    fn respond(&mut self, request: &Request, charge: &Charge) -> anyhow::Result<Answer>;
+    /// The answer to a request. Whoever asks again with the same id hears the first answer and is not charged again.
+    fn respond(&mut self, request: &Request) -> anyhow::Result<Reply>;
 }
 
-/// Answers every line of standard input. Memory grows with the ids seen, and with nothing else.
-pub(crate) fn serve(responder: &mut impl Responder, neighbors: Neighbors) -> anyhow::Result<Counts> {
-    let mut stream =
-        Stream { responder, neighbors, seen: HashMap::new(), priced: HashMap::new(), counts: Counts::default() };
+/// Answers every line of standard input.
+pub(crate) fn serve(responder: &mut impl Responder) -> anyhow::Result<Counts> {
+    let mut counts = Counts::default();
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     let mut bytes = Vec::new();
@@ -87,73 +88,103 @@ pub(crate) fn serve(responder: &mut impl Responder, neighbors: Neighbors) -> any
         if bytes.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let answer = stream.answer(number, &bytes);
+        let answer = answer(responder, &mut counts, number, &bytes);
         // A reader that went away is no ordinary end here: what was charged went unanswered.
         let write =
             output.write_all(answer.as_bytes()).and_then(|()| output.write_all(b"\n")).and_then(|()| output.flush());
         write.map_err(|error| anyhow::anyhow!("the answer to line {number} could not be written: {error}"))?;
     }
-    Ok(stream.counts)
+    Ok(counts)
 }
 
-struct Stream<'a, R> {
-    responder: &'a mut R,
+fn answer(responder: &mut impl Responder, counts: &mut Counts, number: u64, line: &[u8]) -> String {
+    let (id, reply) = match serde_json::from_slice::<Request>(line) {
+        Ok(request) => {
+            let reply = responder.respond(&request);
+            (request.id, reply)
+        }
+        Err(error) => (id_of(line), Err(complaint(&error))),
+    };
+    let mut fields = match reply {
+        Ok(Reply { fields, refused, repeated }) => {
+            counts.any_refused |= refused;
+            match (repeated, refused) {
+                (true, _) => counts.repeated += 1,
+                (false, true) => counts.refused += 1,
+                (false, false) => counts.admitted += 1,
+            }
+            fields
+        }
+        Err(error) => {
+            counts.wrong += 1;
+            let mut fields = json!({"error": format!("{error:#}")});
+            if id.is_none() {
+                fields["line"] = Value::from(number);
+            }
+            fields
+        }
+    };
+    if let Some(id) = id {
+        fields["id"] = Value::from(id);
+    }
+    fields.to_string()
+}
+
+/// A filter or an odometer of this process.
+pub(crate) trait Meters {
+    /// The charge of a cost.
+    fn price(&self, cost: &Cost) -> Result<Charge, Unpriced>;
+    /// Decides or reads, and charges.
+    fn charge(&mut self, charge: &Charge) -> anyhow::Result<Reply>;
+}
+
+/// Keeps the ids and the prices of a filter or an odometer. Memory grows with the ids seen, and with nothing else.
+pub(crate) struct Local<M> {
+    pub(crate) meters: M,
     neighbors: Neighbors,
-    /// By id: the mechanism as it was written, and the answer.
-    seen: HashMap<String, (Box<str>, Box<str>)>,
+    /// By id.
+    seen: HashMap<String, Seen>,
     /// By mechanism as it was written; forgotten when there are too many.
     priced: HashMap<String, Charge>,
-    counts: Counts,
 }
 
-impl<R: Responder> Stream<'_, R> {
-    fn answer(&mut self, number: u64, line: &[u8]) -> String {
-        let (id, outcome) = match serde_json::from_slice::<Request>(line) {
-            Ok(request) => {
-                let id = request.id.clone();
-                (id, self.respond(request))
-            }
-            Err(error) => (id_of(line), Err(complaint(&error))),
-        };
-        outcome.unwrap_or_else(|error| {
-            self.counts.wrong += 1;
-            match id {
-                Some(id) => json!({"id": id, "error": format!("{error:#}")}).to_string(),
-                None => json!({"line": number, "error": format!("{error:#}")}).to_string(),
-            }
-        })
-    }
+/// A request that was answered: its mechanism and the answer as they are written, and whether it was refused.
+struct Seen {
+    mechanism: Box<str>,
+    fields: Box<str>,
+    refused: bool,
+}
 
-    fn respond(&mut self, request: Request) -> anyhow::Result<String> {
+impl<M> Local<M> {
+    pub(crate) fn new(meters: M, neighbors: Neighbors) -> Self {
+        Self { meters, neighbors, seen: HashMap::new(), priced: HashMap::new() }
+    }
+}
+
+impl<M: Meters> Responder for Local<M> {
+    fn respond(&mut self, request: &Request) -> anyhow::Result<Reply> {
         let written = serde_json::to_string(&request.mechanism)?;
-        let keeps_ids = self.responder.keeps_ids();
-        if let Some((mechanism, answer)) = request.id.as_ref().and_then(|id| self.seen.get(id)) {
+        if let Some(seen) = request.id.as_ref().and_then(|id| self.seen.get(id)) {
             // A retry hears the first answer. Another mechanism under the same id was never charged, so it may not.
             anyhow::ensure!(
-                **mechanism == *written,
+                *seen.mechanism == *written,
                 "this id was used before, for another mechanism; a new request needs a new id"
             );
-            self.counts.repeated += 1;
-            return Ok(answer.to_string());
+            return Ok(Reply { fields: serde_json::from_str(&seen.fields)?, refused: seen.refused, repeated: true });
         }
         if !self.priced.contains_key(&written) {
             let cost = Cost::of(&Mechanism::try_from(&request.mechanism)?, self.neighbors)?;
             if self.priced.len() >= MAX_PRICED {
                 self.priced.clear();
             }
-            self.priced.insert(written.clone(), self.responder.price(&cost)?);
+            self.priced.insert(written.clone(), self.meters.price(&cost)?);
         }
-        let Answer { mut fields, refused, repeated } = self.responder.respond(&request, &self.priced[&written])?;
-        self.counts.answered += 1;
-        self.counts.refused += u64::from(refused);
-        self.counts.repeated += u64::from(repeated);
-        let Some(id) = request.id else { return Ok(fields.to_string()) };
-        fields["id"] = Value::from(id.as_str());
-        let answer = fields.to_string();
-        if !keeps_ids {
-            self.seen.insert(id, (written.into(), answer.as_str().into()));
+        let reply = self.meters.charge(&self.priced[&written])?;
+        if let Some(id) = &request.id {
+            let (mechanism, fields) = (written.into(), reply.fields.to_string().into());
+            self.seen.insert(id.clone(), Seen { mechanism, fields, refused: reply.refused });
         }
-        Ok(answer)
+        Ok(reply)
     }
 }
 

@@ -65,7 +65,7 @@ impl UnknownPlan {
             None if field == "count" => Sought::Count,
             None => {
                 let known = SOUGHT.map(|(name, ..)| name).join(", ");
-                anyhow::bail!("{field} cannot be sought; expected count, {known}");
+                anyhow::bail!("{field} cannot be sought; expected \"?\" in the place of one of count, {known}");
             }
         };
         let neighbors = match sought {

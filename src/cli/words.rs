@@ -37,7 +37,7 @@ pub(crate) fn complaint(error: FilterError) -> anyhow::Error {
     let flag = |field: &str| field.replace('_', "-");
     match error {
         FilterError::OtherKind { field, allowed } => {
-            anyhow::anyhow!("--{} does not go with this --kind; expected {allowed}", flag(field))
+            anyhow::anyhow!("--{} does not go with this --kind; it goes with {allowed}", flag(field))
         }
         FilterError::Missing("epsilon", _) => {
             anyhow::anyhow!("give --epsilon and --delta\nhint: --epsilon 1 --delta 1e-6")
@@ -75,22 +75,34 @@ impl From<NeighborsArgument> for Neighbors {
 /// Orders and their weights, and who is protected: what filters and odometers share.
 #[derive(Args)]
 pub(crate) struct OrderArguments {
-    /// The orders of union and mixture, such as 2,4,8; inf may be among them [default: those that suit the target]
+    /// Rényi orders such as 2,4,8,inf, for the kinds with several orders.
+    ///
+    /// Each is more than 1. For the filters mixture and union and the odometers ville-mixture, ville-union and
+    /// doubling. By default they are chosen for the budget, or for --epsilon-target.
     #[arg(long, value_delimiter = ',', value_name = "ORDERS", conflicts_with = "plan")]
     orders: Option<Vec<Decimal>>,
-    /// The order of the fixed-order kinds [default: the best for Gaussian noise at the target]
+    /// Rényi order, more than 1, for the kinds with one order.
+    ///
+    /// For the filter fixed-order and the odometers ville-fixed and restart. By default it is the best one for Gaussian
+    /// noise at the budget, or at --epsilon-target.
     #[arg(long, value_name = "ORDER")]
     pub(crate) order: Option<Decimal>,
-    /// `uniform`, or one weight for each finite order, together at most 1 [default: those that suit the target, uniform with --orders]
+    /// Weights of the orders: `uniform`, or one number for each finite order.
+    ///
+    /// The numbers add up to at most 1. For the filters mixture and union and the odometers ville-mixture and
+    /// ville-union. By default uniform with --orders, else chosen for the budget, or for --epsilon-target.
     #[arg(long, value_delimiter = ',', value_name = "WEIGHTS", conflicts_with = "plan")]
     weights: Option<Vec<String>>,
-    /// Concentrate the weights on the order that this plan would use; requests may still be anything
+    /// Plan (TOML or JSON) to be tightest for; requests may differ from it.
+    ///
+    /// Puts the weights on the order that the plan would use. For the filters mixture and union and the odometers
+    /// ville-mixture and ville-union. See docs/filters.md.
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// Which datasets are neighbors [default: the plan's, or add-remove]
+    /// Which two datasets are neighbors [default: the plan's, or add-remove]
     #[arg(long, value_enum)]
     neighbors: Option<NeighborsArgument>,
-    /// Who is protected [default: the plan's, or record]
+    /// Who is protected, such as customer [default: the plan's, or record]
     #[arg(long, value_name = "WHO")]
     privacy_unit: Option<String>,
 }
@@ -104,7 +116,7 @@ impl OrderArguments {
         if let Some(neighbors) = self.neighbors.map(Neighbors::from) {
             anyhow::ensure!(
                 cost.neighbors() == neighbors,
-                "the plan is about {} neighbors; expected {neighbors}",
+                "the plan is for {} neighbors, and --neighbors is {neighbors}; expected the same",
                 cost.neighbors()
             );
         }

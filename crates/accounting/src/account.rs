@@ -5,7 +5,7 @@
 //! found is rounded up.
 
 use crate::compose::{self, Drift};
-use crate::convert::{Conversion, gaussian, joint_range, renyi, zcdp};
+use crate::convert::{Conversion, gaussian, zcdp};
 use crate::cost::Cost;
 use crate::curve::{Orders, RenyiCurve};
 use crate::estimate;
@@ -13,7 +13,7 @@ use crate::guarantee::{Basis, Guarantee};
 use crate::mechanism::Single;
 use crate::params::{Count, Delta, Epsilon, Neighbors, NoiseMultiplier, Order, SamplingProbability};
 use crate::privacy_loss::Pair;
-use paygo_numeric::elementary::{exp, exp_m1, ln};
+use paygo_numeric::elementary::{exp, ln};
 use paygo_numeric::search::minimize_over_grid;
 
 /// What is asked.
@@ -104,22 +104,11 @@ fn is_gaussian(cost: &Cost) -> bool {
 /// Fixed in advance only: the best order is chosen after the fact (E4).
 #[must_use]
 pub fn least_epsilon(curve: &RenyiCurve, conversion: Conversion, delta: Delta) -> (Epsilon, Option<Order>) {
-    let log_inverse = -ln(delta.get());
-    // Cheap lower estimates first: CKS itself, and for the exact conversion CKS + ln(1 − e^{−(α−1)γ})/(α−1), which it
-    // cannot beat while αδ < 1 (take p = αδ in γ*'s minimum).
     let mut candidates: Vec<(f64, Order, f64)> = curve
         .points()
         .filter(|&(_, value)| value < f64::INFINITY)
         .map(|(order, value)| {
-            let (a, b) = (order.get(), order.get() - 1.0);
-            let floor = match conversion {
-                Conversion::Classic => value + log_inverse / b,
-                Conversion::Cks => value + (renyi::log_zeta_near(a) + log_inverse) / b,
-                Conversion::Lemma1 | Conversion::Exact if a * delta.get() < 1.0 => {
-                    value + (renyi::log_zeta_near(a) + log_inverse + ln(-exp_m1(-b * value))) / b
-                }
-                Conversion::Lemma1 | Conversion::Exact => 0.0,
-            };
+            let floor = conversion.epsilon_floor(order, value, delta);
             (if floor.is_nan() { 0.0 } else { floor }, order, value)
         })
         .collect();
@@ -164,12 +153,7 @@ impl<'a> Priced<'a> {
 
     /// One conversion's row. `hint` is an order at which a looser conversion did well: it keeps the rows in order.
     fn row(&self, conversion: Conversion, question: Question, hint: Option<Order>) -> Row {
-        let method = match conversion {
-            Conversion::Classic => "renyi-classic",
-            Conversion::Cks => "renyi-cks",
-            Conversion::Lemma1 => "renyi-lemma1",
-            Conversion::Exact => "renyi-exact",
-        };
+        let method = conversion.renyi_row();
         let basis = Basis::FixedInAdvance;
         match question {
             Question::EpsilonAt(delta) => {
@@ -188,18 +172,7 @@ impl<'a> Priced<'a> {
 
     fn epsilon(&self, conversion: Conversion, delta: Delta, hint: Option<Order>) -> (Epsilon, Option<Order>) {
         let stored = least_epsilon(&self.curve, conversion, delta);
-        let log_inverse = -ln(delta.get());
-        let near = |order: Order| {
-            let (a, value) = (order.get(), self.cost.renyi(order));
-            let cks = value + (renyi::log_zeta_near(a) + log_inverse) / (a - 1.0);
-            match conversion {
-                Conversion::Classic => value + log_inverse / (a - 1.0),
-                Conversion::Cks => cks,
-                Conversion::Exact | Conversion::Lemma1 if (a - 1.0) * value > 8.0 => cks,
-                Conversion::Lemma1 => conversion.epsilon(order, value, delta).get(),
-                Conversion::Exact => joint_range::epsilon_near(order, value, delta),
-            }
-        };
+        let near = |order: Order| conversion.epsilon_near(order, self.cost.renyi(order), delta);
         [self.refine(stored.1, near), hint].into_iter().flatten().fold(stored, |best, order| {
             let bound = conversion.epsilon(order, self.cost.renyi(order), delta);
             if bound < best.0 { (bound, Some(order)) } else { best }
@@ -208,17 +181,7 @@ impl<'a> Priced<'a> {
 
     fn delta(&self, conversion: Conversion, epsilon: Epsilon, hint: Option<Order>) -> (Delta, Option<Order>) {
         let stored = least_delta(&self.curve, conversion, epsilon);
-        let near = |order: Order| {
-            let (a, value) = (order.get(), self.cost.renyi(order));
-            let exponent = (a - 1.0) * (value - epsilon.get());
-            match conversion {
-                Conversion::Classic => exponent,
-                Conversion::Cks => renyi::log_zeta_near(a) + exponent,
-                Conversion::Lemma1 | Conversion::Exact => {
-                    ln(conversion.delta(order, value, epsilon).get().max(f64::MIN_POSITIVE))
-                }
-            }
-        };
+        let near = |order: Order| conversion.log_delta_near(order, self.cost.renyi(order), epsilon);
         [self.refine(stored.1, near), hint].into_iter().flatten().fold(stored, |best, order| {
             let bound = conversion.delta(order, self.cost.renyi(order), epsilon);
             if bound < best.0 { (bound, Some(order)) } else { best }
@@ -269,12 +232,7 @@ fn zcdp_rows(cost: &Cost, question: Question, conversions: &[Conversion], rows: 
     let slack = cost.slack();
     let basis = Basis::FullyAdaptive;
     for &conversion in conversions {
-        let method = match conversion {
-            Conversion::Classic => "zcdp-classic",
-            Conversion::Cks => "zcdp-cks",
-            Conversion::Lemma1 => continue, // Over all orders it is hardly less than CKS's.
-            Conversion::Exact => "zcdp-exact",
-        };
+        let Some(method) = conversion.zcdp_row() else { continue };
         rows.push(match question {
             Question::EpsilonAt(delta) => {
                 let (epsilon, order) = match after_slack(delta, slack) {

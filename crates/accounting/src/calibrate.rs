@@ -62,10 +62,10 @@ pub struct Calibrated {
     /// The value that meets the target.
     pub value: f64,
     /// What it costs.
-    pub price: Price,
+    pub price: TargetCost,
     /// The next value on the grid, which does not, and what it costs; `None` when the search ended at the edge of its
     /// range.
-    pub next: Option<(f64, Price)>,
+    pub next: Option<(f64, TargetCost)>,
 }
 
 /// The outcome of a search over a count.
@@ -74,21 +74,21 @@ pub struct CalibratedCount {
     /// The largest count that meets the target.
     pub value: u64,
     /// What it costs.
-    pub price: Price,
+    pub price: TargetCost,
     /// What one more costs.
-    pub next: Option<Price>,
+    pub next: Option<TargetCost>,
 }
 
 /// What a candidate costs, in the target's currency; an upper bound.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Price {
+pub enum TargetCost {
     /// By the tightest proved method for a plan.
     Epsilon(Row),
     /// In zCDP.
     Rho(Rho),
 }
 
-impl Price {
+impl TargetCost {
     /// The number that is compared with the target.
     #[must_use]
     pub const fn get(&self) -> f64 {
@@ -111,17 +111,17 @@ impl Target {
     ///
     /// # Errors
     /// [`CalibrationError::NoRho`] when the currency is ρ and the mechanism has none.
-    pub fn price(self, cost: &Cost) -> Result<Price, CalibrationError> {
+    pub fn price(self, cost: &Cost) -> Result<TargetCost, CalibrationError> {
         match self {
-            Self::EpsilonDelta(_, delta) => Ok(Price::Epsilon(tightest(cost, delta))),
-            Self::EpsilonDeltaTight(_, delta) => Ok(Price::Epsilon(tightest_of_all(cost, delta))),
+            Self::EpsilonDelta(_, delta) => Ok(TargetCost::Epsilon(tightest(cost, delta))),
+            Self::EpsilonDeltaTight(_, delta) => Ok(TargetCost::Epsilon(tightest_of_all(cost, delta))),
             // A step with a δ of its own has a ρ only outside an event of that probability.
             Self::Rho(_) if cost.slack() > Delta::ZERO => Err(CalibrationError::NoRho),
-            Self::Rho(_) => cost.rho().map(Price::Rho).ok_or(CalibrationError::NoRho),
+            Self::Rho(_) => cost.rho().map(TargetCost::Rho).ok_or(CalibrationError::NoRho),
         }
     }
 
-    fn met_by(self, price: &Price) -> bool {
+    fn met_by(self, price: &TargetCost) -> bool {
         price.get() <= self.limit()
     }
 }
@@ -173,13 +173,13 @@ pub fn most_count(
     target: Target,
     cost_at: impl Fn(u64) -> Result<Cost, CalibrationError>,
 ) -> Result<CalibratedCount, CalibrationError> {
-    const MOST: u64 = 1_000_000_000_000;
+    const MAX_COUNT: u64 = 1_000_000_000_000;
     let price = |count: u64| target.price(&cost_at(count)?);
     let one_price = price(1)?; // An error of the mechanism, not of the search, is reported as such.
     let meets = |count: u64| price(count).is_ok_and(|price| target.met_by(&price));
     let too_dear = CalibrationError::NotEvenOne { cost: one_price.get(), target: target.limit() };
-    let value = last_true(1, MOST, meets).ok_or(too_dear)?;
-    let next = if value < MOST { Some(price(value + 1)?) } else { None };
+    let value = last_true(1, MAX_COUNT, meets).ok_or(too_dear)?;
+    let next = if value < MAX_COUNT { Some(price(value + 1)?) } else { None };
     Ok(CalibratedCount { value, price: price(value)?, next })
 }
 

@@ -12,12 +12,12 @@ use paygo_numeric::search::{certified, root};
 use paygo_numeric::sums::ln_binomial;
 
 /// Losses kept apart by [`optimal`]; more are merged upward.
-const MOST_LOSSES: usize = 1 << 16;
+const MAX_LOSSES: usize = 1 << 16;
 /// Pairs of losses that [`optimal`] looks at, over all steps: about a second's work.
-const MOST_PAIRS: usize = 1 << 27;
+const MAX_PAIRS: usize = 1 << 27;
 /// Repetitions of one step, and different steps, beyond which [`optimal`] gives no answer.
-const MOST_REPEATS: u64 = 1 << 17;
-const MOST_STEPS: usize = 512;
+const MAX_REPEATS: u64 = 1 << 17;
+const MAX_STEPS: usize = 512;
 
 /// Basic composition: sums of ε and of δ, rounded up (T2). Holds under full adaptivity too.
 #[must_use]
@@ -101,12 +101,12 @@ impl OptimalComposition {
     fn new(steps: &[ApproximateStep]) -> Option<Self> {
         let mut atoms = vec![(0.0, 1.0)];
         let mut log_kept = Interval::ZERO;
-        if steps.len() > MOST_STEPS {
+        if steps.len() > MAX_STEPS {
             return None;
         }
-        let most_pairs = MOST_PAIRS / steps.len().max(1);
+        let most_pairs = MAX_PAIRS / steps.len().max(1);
         for step in steps {
-            if step.count.get() > MOST_REPEATS || step.epsilon == Epsilon::INFINITE {
+            if step.count.get() > MAX_REPEATS || step.epsilon == Epsilon::INFINITE {
                 return None;
             }
             let mut losses = binomial_losses(step);
@@ -159,8 +159,8 @@ fn binomial_losses(step: &ApproximateStep) -> Vec<(f64, f64)> {
 /// The law of a sum of independent losses; close losses are merged upward when there are too many.
 fn convolve(left: &[(f64, f64)], right: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let pairs = || left.iter().flat_map(|&(a, p)| right.iter().map(move |&(b, q)| (add_up(a, b), mul_up(p, q))));
-    if left.len() * right.len() > MOST_LOSSES {
-        return merge_upward(pairs(), MOST_LOSSES);
+    if left.len() * right.len() > MAX_LOSSES {
+        return merge_upward(pairs(), MAX_LOSSES);
     }
     let mut sums: Vec<(f64, f64)> = pairs().collect();
     sums.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -40,12 +40,12 @@ pub enum CostError {
 enum Unit {
     Single(Single),
     /// One bag for each group of disjoint people.
-    Parallel(Vec<Vec<Part>>),
+    Parallel(Vec<Vec<Repeated>>),
 }
 
 /// A mechanism and how often it runs.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
-struct Part {
+struct Repeated {
     of: Unit,
     count: Count,
 }
@@ -75,7 +75,7 @@ pub struct ApproximateStep {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
     neighbors: Neighbors,
-    parts: Vec<Part>,
+    parts: Vec<Repeated>,
 }
 
 impl Cost {
@@ -176,8 +176,8 @@ impl Cost {
     /// are one step: basic composition inside a group, the worst of each number over the groups.
     #[must_use]
     pub fn approximate_steps(&self) -> Option<Vec<ApproximateStep>> {
-        let step = |part: &Part| {
-            let once = [Part { of: part.of.clone(), count: Count::ONE }];
+        let step = |part: &Repeated| {
+            let once = [Repeated { of: part.of.clone(), count: Count::ONE }];
             let epsilon = Epsilon::from_upper_bound(total(&once, &Bound::ZERO, &epsilon_of)?.float);
             let delta = Delta::from_upper_bound(total(&once, &Bound::ZERO, &slack_of)?.float);
             Some(ApproximateStep { epsilon, delta, count: part.count })
@@ -259,8 +259,8 @@ impl Cost {
     }
 }
 
-fn bag_mechanism(parts: &[Part]) -> Mechanism {
-    let part = |part: &Part| {
+fn bag_mechanism(parts: &[Repeated]) -> Mechanism {
+    let part = |part: &Repeated| {
         let of = match &part.of {
             Unit::Single(single) => Mechanism::Single(single.clone()),
             Unit::Parallel(groups) => Mechanism::Parallel(groups.iter().map(|group| bag_mechanism(group)).collect()),
@@ -274,12 +274,17 @@ fn bag_mechanism(parts: &[Part]) -> Mechanism {
 }
 
 /// Adds `count` runs of a mechanism to the bag.
-fn flatten(mechanism: &Mechanism, neighbors: Neighbors, count: Count, parts: &mut Vec<Part>) -> Result<(), CostError> {
+fn flatten(
+    mechanism: &Mechanism,
+    neighbors: Neighbors,
+    count: Count,
+    parts: &mut Vec<Repeated>,
+) -> Result<(), CostError> {
     match mechanism {
         Mechanism::Single(single) => {
             check_neighbors(single.word(), single.family().neighbors(), neighbors)?;
             let single = single.family().simpler().unwrap_or_else(|| single.clone());
-            parts.push(Part { of: Unit::Single(single), count });
+            parts.push(Repeated { of: Unit::Single(single), count });
         }
         Mechanism::Repeat { count: times, of } => flatten(of, neighbors, count.times(*times)?, parts)?,
         Mechanism::AllOf(all) if all.is_empty() => return Err(CostError::Empty("all_of")),
@@ -298,7 +303,7 @@ fn flatten(mechanism: &Mechanism, neighbors: Neighbors, count: Count, parts: &mu
                 bags.push(merge(bag)?);
             }
             bags.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
-            parts.push(Part { of: Unit::Parallel(bags), count });
+            parts.push(Repeated { of: Unit::Parallel(bags), count });
         }
     }
     Ok(())
@@ -313,9 +318,9 @@ fn check_neighbors(mechanism: &'static str, allowed: &[Neighbors], given: Neighb
 }
 
 /// The normal form: sorted, equal mechanisms counted together. Parameters are never NaN, so the order is total.
-fn merge(mut parts: Vec<Part>) -> Result<Vec<Part>, CostError> {
+fn merge(mut parts: Vec<Repeated>) -> Result<Vec<Repeated>, CostError> {
     parts.sort_by(|a, b| a.of.partial_cmp(&b.of).unwrap_or(Ordering::Equal));
-    let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
+    let mut merged: Vec<Repeated> = Vec::with_capacity(parts.len());
     for part in parts {
         match merged.last_mut() {
             Some(last) if last.of == part.of => {
@@ -328,7 +333,7 @@ fn merge(mut parts: Vec<Part>) -> Result<Vec<Part>, CostError> {
 }
 
 /// Every single mechanism, those of groups of people too.
-fn visit<'a>(parts: &'a [Part], see: &mut impl FnMut(&'a Single)) {
+fn visit<'a>(parts: &'a [Repeated], see: &mut impl FnMut(&'a Single)) {
     for part in parts {
         match &part.of {
             Unit::Single(single) => see(single),
@@ -348,7 +353,7 @@ pub(crate) trait Total: Clone {
 }
 
 /// The sum over a bag; of groups of disjoint people, the worst. `None` when a mechanism has no price.
-fn total<T: Total>(parts: &[Part], zero: &T, of: &impl Fn(&Single, Count) -> Option<T>) -> Option<T> {
+fn total<T: Total>(parts: &[Repeated], zero: &T, of: &impl Fn(&Single, Count) -> Option<T>) -> Option<T> {
     parts.iter().try_fold(zero.clone(), |sum, part| {
         let price = match &part.of {
             Unit::Single(single) => of(single, part.count)?,

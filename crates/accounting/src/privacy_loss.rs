@@ -30,11 +30,11 @@ use paygo_numeric::search::{certified, root_within};
 /// Unit roundoff.
 const U: f64 = f64::EPSILON / 2.0;
 /// Different mechanisms beyond which it takes too long: about ten seconds.
-pub const MOST_MECHANISMS: usize = 64;
+pub const MAX_MECHANISMS: usize = 64;
 /// Multiples of the tilt tried in Chernoff's bound on what lies above the window.
 const CHERNOFF: [f64; 5] = [1.0, 2.0, 5.0, 12.0, 30.0];
 /// Cells of one step beyond which it takes too long.
-const MOST_CELLS: f64 = 4e5;
+const MAX_CELLS: f64 = 4e5;
 /// Multiples of the saddle point that are tried as tilts until the transform's error is small beside δ.
 const TILTS: [f64; 4] = [1.0, 0.6, 0.35, 1.5];
 
@@ -54,7 +54,7 @@ pub fn row(cost: &Cost, question: Question) -> Option<Row> {
         .into_iter()
         .map(|(single, count)| Some((single.family().pair()?, count)))
         .collect::<Option<_>>()?;
-    if steps.len() > MOST_MECHANISMS || steps.is_empty() {
+    if steps.len() > MAX_MECHANISMS || steps.is_empty() {
         return None;
     }
     // Where to look, and with which tilt: the Rényi row bounds both, the saddle point says where about they are.
@@ -71,7 +71,8 @@ pub fn row(cost: &Cost, question: Question) -> Option<Row> {
     let variance = 2.0 * guide.renyi(Order::new(1.01).ok()?);
     let mut best: Option<Row> = None;
     for share in TILTS {
-        let plan = Plan { guide, steps: &steps, tilt: share * tilt, epsilon: center, delta, most: near.epsilon.get() };
+        let plan =
+            Composition { guide, steps: &steps, tilt: share * tilt, epsilon: center, delta, most: near.epsilon.get() };
         let Some((row, error, h)) = plan.row(question) else { continue };
         let good = error <= 1e-3 * row.delta.get() && total * h * h / 4.0 <= 1e-3 * variance;
         if best.as_ref().is_none_or(|best| (row.epsilon, row.delta) < (best.epsilon, best.delta)) {
@@ -89,7 +90,7 @@ pub fn row(cost: &Cost, question: Question) -> Option<Row> {
 pub fn too_many(cost: &Cost) -> Option<usize> {
     let singles = cost.singles()?;
     let priced = singles.iter().all(|(single, _)| single.family().pair().is_some());
-    (priced && cost.mu().is_none() && singles.len() > MOST_MECHANISMS).then_some(singles.len())
+    (priced && cost.mu().is_none() && singles.len() > MAX_MECHANISMS).then_some(singles.len())
 }
 
 /// A cost much like these pairs whose Rényi curve is smooth and quick: what is sought with it is sound wherever it is found.
@@ -291,7 +292,7 @@ struct GridLaw {
 }
 
 /// What is to be composed, and where to look.
-struct Plan<'a> {
+struct Composition<'a> {
     /// For choosing the window.
     guide: &'a Cost,
     steps: &'a [(Pair, Count)],
@@ -322,7 +323,7 @@ struct Composed {
     infinite: f64,
 }
 
-impl Plan<'_> {
+impl Composition<'_> {
     /// The row, how much of its δ is the transform's error bound, and the grid's step.
     fn row(&self, question: Question) -> Option<(Row, f64, f64)> {
         let (removed, added) = (self.compose(Direction::Removed)?, self.compose(Direction::Added)?);
@@ -457,7 +458,7 @@ impl Plan<'_> {
     /// The loss of one step on the grid.
     fn discretize(&self, pair: Pair, direction: Direction, h: f64, total: f64) -> Option<GridLaw> {
         if let Pair::Response { epsilon, delta } = pair {
-            if epsilon / h > MOST_CELLS {
+            if epsilon / h > MAX_CELLS {
                 return None;
             }
             let e = Interval::point(epsilon);
@@ -484,12 +485,12 @@ impl Plan<'_> {
         let (mut top, mut low) = (h, -h);
         while above(top) > negligible {
             top *= 2.0;
-            if top / h > MOST_CELLS {
+            if top / h > MAX_CELLS {
                 return None;
             }
         }
         let top = root_within(top / 4.0, top, 1e-3, |l| ln(negligible) - ln(above(l).max(1e-320)));
-        while below(low) > 1e-18 && -low / h < MOST_CELLS {
+        while below(low) > 1e-18 && -low / h < MAX_CELLS {
             low *= 2.0;
         }
         let (first, last) = (first_at_or_above(low, h), first_at_or_above(top, h) + 1);

@@ -10,7 +10,7 @@ use paygo_numeric::rounding::add_up;
 use paygo_numeric::search::first_true;
 
 /// Epochs beyond which no schedule is followed.
-pub const MOST_EPOCHS: u64 = 10_000_000;
+pub const MAX_EPOCHS: u64 = 10_000_000;
 
 /// How the noise multiplier changes from epoch to epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,7 +87,7 @@ impl Schedule {
         if !ok {
             return Err(OutOfDomain::new("rate", rate, allowed));
         }
-        if !(1..=MOST_EPOCHS).contains(&period) {
+        if !(1..=MAX_EPOCHS).contains(&period) {
             return Err(OutOfDomain::new("period", period, "1 <= period <= 10000000"));
         }
         Ok(self)
@@ -131,7 +131,7 @@ impl Schedule {
         // Epochs of equal noise are priced together, rounded once: a hundred of noise 8 are 100/128 and not a hair more.
         let (mut before, mut spent) = (0.0, 0.0);
         let mut run: (Option<NoiseMultiplier>, u64) = (None, 0);
-        for epoch in 0..MOST_EPOCHS {
+        for epoch in 0..MAX_EPOCHS {
             let noise = self.noise_multiplier(epoch);
             run = if noise == run.0 { (noise, run.1 + 1) } else { (noise, 1) };
             if run.1 == 1 {
@@ -148,7 +148,7 @@ impl Schedule {
             }
             spent = next;
         }
-        Epochs { count: MOST_EPOCHS, spent: Rho::from_upper_bound(spent) }
+        Epochs { count: MAX_EPOCHS, spent: Rho::from_upper_bound(spent) }
     }
 
     /// The smallest rate on a grid of `unit` with which the budget lasts exactly `epochs`, as in \[Y\] Table III (unit

@@ -1,7 +1,7 @@
 //! Sequences of rounds for one person, against exact arithmetic: no order of questions, no mixture of costs passes a budget.
 
 use paygo_accounting::filter::{FixedOrder, Gdp, Zcdp};
-use paygo_accounting::individual::{FULL, PersonalBudget, Price, admit_round};
+use paygo_accounting::individual::{FULL, PersonalBudget, SharePrice, admit_round};
 use paygo_accounting::params::Order;
 use paygo_numeric::Amount;
 use paygo_testkit::big;
@@ -47,7 +47,7 @@ proptest! {
         let full = big::from_u64(u64::from(FULL));
         let (mut spent, mut real, mut charges) = ([0], big::from_u64(0), 0);
         for Round { squared_norm, variance: (numerator, denominator) } in rounds {
-            let price = Price::new(&budget, numerator, denominator).expect("a price");
+            let price = SharePrice::new(&budget, numerator, denominator).expect("a price");
             let before = spent;
             let mut active = [0];
             admit_round(&mut spent, &[price.share(u128::from(squared_norm))], &mut active);

@@ -1,7 +1,7 @@
 //! From noisy integers to answers with intervals: post-processing only.
 
-use crate::layout::{Layout, Part};
-use crate::query::{Bins, Clip, Edges, Probability, Statistic};
+use crate::layout::{Layout, Placed};
+use crate::query::{Bins, ClipRange, Edges, Probability, Statistic};
 use paygo_noise::Grid;
 use paygo_numeric::normal;
 use serde::Serialize;
@@ -74,7 +74,7 @@ pub(crate) fn answers(layout: &Layout, noisy: &[i64], confidence: Probability) -
     answers
 }
 
-fn answer(layout: &Layout, part: &Part, noisy: &[i64], confidence: Probability) -> Answer {
+fn answer(layout: &Layout, part: &Placed, noisy: &[i64], confidence: Probability) -> Answer {
     let noise_std = part.query.noise_std.get();
     let mine = Noisy { values: &noisy[part.coordinates.clone()], grid: part.grid, noise_std };
     let around = |label: String, i: usize| {
@@ -103,7 +103,7 @@ fn answer(layout: &Layout, part: &Part, noisy: &[i64], confidence: Probability) 
 }
 
 /// The ratio of a noisy sum and a noisy number of people. Each has half of what may go wrong; the interval is that of all ratios.
-fn mean(sum: &Noisy<'_>, people: &Noisy<'_>, clip: Clip, confidence: Probability) -> Number {
+fn mean(sum: &Noisy<'_>, people: &Noisy<'_>, clip: ClipRange, confidence: Probability) -> Number {
     let half_each = normal::quantile(0.75 + confidence.get() / 4.0);
     let (s, n) = (sum.value(0), people.value(0));
     let (s_half, n_half) = (sum.half(half_each, 1), people.half(half_each, 1));

@@ -11,11 +11,12 @@
 //!
 //! A comparison with null is not true, as in SQL.
 
-use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, Scalar, StringArray};
-use arrow::buffer::BooleanBuffer;
-use arrow::compute::kernels::cmp;
-use arrow::compute::{CastOptions, and_kleene, cast_with_options, is_null, not, or_kleene};
-use arrow::datatypes::DataType;
+use crate::column::{Compared, NoNumber, is_text, numbers, strict};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::DataType;
+use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// A condition on a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +50,20 @@ pub enum Comparison {
     Greater,
     /// `>=`
     AtLeast,
+}
+
+impl Comparison {
+    /// Whether it holds of two values that compare so.
+    pub(crate) const fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::NotEqual => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::AtMost => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::AtLeast => order.is_ge(),
+        }
+    }
 }
 
 /// What is compared with.
@@ -154,27 +169,40 @@ impl Condition {
 
     /// For each row whether it is met for certain.
     pub(crate) fn met(&self, batch: &RecordBatch) -> Result<BooleanBuffer, NotComparable> {
-        let (met, known) = self.three_valued(batch)?.into_parts();
-        Ok(known.map_or_else(|| met.clone(), |known| &met & known.inner()))
+        Ok(self.compared(batch)?.yes)
     }
 
-    /// For each row whether it is met; null where that is unknown.
-    fn three_valued(&self, batch: &RecordBatch) -> Result<BooleanArray, NotComparable> {
-        let internal = |_| NotComparable { column: "?".into(), given: "?".into(), with: "?".into() };
+    /// Logic of three values: a row may be met, not met, or neither.
+    fn compared(&self, batch: &RecordBatch) -> Result<Compared, NotComparable> {
         Ok(match self {
-            Self::And(a, b) => and_kleene(&a.three_valued(batch)?, &b.three_valued(batch)?).map_err(internal)?,
-            Self::Or(a, b) => or_kleene(&a.three_valued(batch)?, &b.three_valued(batch)?).map_err(internal)?,
-            Self::Not(a) => not(&a.three_valued(batch)?).map_err(internal)?,
-            Self::IsNull(column) => is_null(column_of(batch, column)).map_err(internal)?,
+            Self::And(a, b) => {
+                let (a, b) = (a.compared(batch)?, b.compared(batch)?);
+                Compared { yes: &a.yes & &b.yes, no: &a.no | &b.no }
+            }
+            Self::Or(a, b) => either(&a.compared(batch)?, &b.compared(batch)?),
+            Self::Not(a) => {
+                let Compared { yes, no } = a.compared(batch)?;
+                Compared { yes: no, no: yes }
+            }
+            Self::IsNull(column) => {
+                let known = column_of(batch, column).logical_nulls();
+                let known = known.map_or_else(|| BooleanBuffer::new_set(batch.num_rows()), |known| known.into_inner());
+                Compared { yes: !&known, no: known }
+            }
             Self::Compare(column, comparison, value) => compare(batch, column, *comparison, value)?,
             Self::In(column, values) => {
-                let nothing = BooleanArray::from(vec![false; batch.num_rows()]);
-                values.iter().try_fold(nothing, |any, value| {
-                    or_kleene(&any, &compare(batch, column, Comparison::Equal, value)?).map_err(internal)
-                })?
+                let rows = batch.num_rows();
+                let none = Compared { yes: BooleanBuffer::new_unset(rows), no: BooleanBuffer::new_set(rows) };
+                values
+                    .iter()
+                    .try_fold(none, |any, value| Ok(either(&any, &compare(batch, column, Comparison::Equal, value)?)))?
             }
         })
     }
+}
+
+fn either(a: &Compared, b: &Compared) -> Compared {
+    Compared { yes: &a.yes | &b.yes, no: &a.no & &b.no }
 }
 
 /// The scan reads the columns that conditions name.
@@ -182,9 +210,9 @@ fn column_of<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
     batch.column_by_name(name).expect("every column that a condition names is read")
 }
 
-fn compare(batch: &RecordBatch, name: &str, how: Comparison, value: &Value) -> Result<BooleanArray, NotComparable> {
+fn compare(batch: &RecordBatch, name: &str, how: Comparison, value: &Value) -> Result<Compared, NotComparable> {
     let column = column_of(batch, name);
-    let wrong = || NotComparable {
+    compared_with(column, how, value).ok_or_else(|| NotComparable {
         column: name.to_owned(),
         given: if is_text(column.data_type()) { "text".to_owned() } else { column.data_type().to_string() },
         with: match value {
@@ -192,56 +220,37 @@ fn compare(batch: &RecordBatch, name: &str, how: Comparison, value: &Value) -> R
             Value::Text(text) => format!("the text '{text}'"),
             Value::Truth(truth) => truth.to_string(),
         },
-    };
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    // Numbers compare as numbers, also with a column of text, as CSV has it; all else takes the column's type.
-    let (column, scalar): (ArrayRef, ArrayRef) = match value {
-        Value::Number(text) if is_text(column.data_type()) || column.data_type().is_numeric() && !is_whole(text) => {
-            let number: f64 = text.parse().map_err(|_| wrong())?;
-            let column = cast_with_options(column, &DataType::Float64, &strict).map_err(|_| wrong())?;
-            (column, std::sync::Arc::new(Float64Array::from(vec![number])))
+    })
+}
+
+/// Numbers compare as numbers, also with a column of text, as CSV has it; all else takes the column's type.
+fn compared_with(column: &ArrayRef, how: Comparison, value: &Value) -> Option<Compared> {
+    let kind = column.data_type();
+    let (column, with): (ArrayRef, ArrayRef) = match value {
+        Value::Number(text) if is_text(kind) || kind.is_numeric() && !is_whole(text) => {
+            let with = Float64Array::from(vec![text.parse::<f64>().ok()?]);
+            (Arc::new(numbers(column, NoNumber::IsAnError)?), Arc::new(with))
         }
+        Value::Number(_) if *kind == DataType::Boolean => return None,
+        Value::Text(_) if kind.is_numeric() => return None,
         Value::Number(text) | Value::Text(text) => {
-            let text_for_number = matches!(value, Value::Text(_)) && column.data_type().is_numeric();
-            let number_for_truth = matches!(value, Value::Number(_)) && *column.data_type() == DataType::Boolean;
-            if text_for_number || number_for_truth {
-                return Err(wrong());
+            let is_value = kind.is_primitive() || *kind == DataType::Boolean;
+            if !is_value {
+                return Compared::texts(column, how, text);
             }
-            let text = StringArray::from(vec![text.as_str()]);
-            let target = if is_text(column.data_type()) { &DataType::Utf8 } else { column.data_type() };
-            let scalar = cast_with_options(&text, target, &strict).map_err(|_| wrong())?;
-            (cast_with_options(column, target, &strict).map_err(|_| wrong())?, scalar)
+            (Arc::clone(column), strict(&StringArray::from(vec![text.as_str()]), kind)?)
         }
-        Value::Truth(truth) => {
-            let column = match column.data_type() {
-                kind if is_text(kind) || *kind == DataType::Boolean => {
-                    cast_with_options(column, &DataType::Boolean, &strict).map_err(|_| wrong())?
-                }
-                _ => return Err(wrong()),
-            };
-            (column, std::sync::Arc::new(BooleanArray::from(vec![*truth])))
+        Value::Truth(truth) if is_text(kind) || *kind == DataType::Boolean => {
+            (strict(column, &DataType::Boolean)?, Arc::new(BooleanArray::from(vec![*truth])))
         }
+        Value::Truth(_) => return None,
     };
-    let scalar = Scalar::new(scalar);
-    let answer = match how {
-        Comparison::Equal => cmp::eq(&column, &scalar),
-        Comparison::NotEqual => cmp::neq(&column, &scalar),
-        Comparison::Less => cmp::lt(&column, &scalar),
-        Comparison::AtMost => cmp::lt_eq(&column, &scalar),
-        Comparison::Greater => cmp::gt(&column, &scalar),
-        Comparison::AtLeast => cmp::gt_eq(&column, &scalar),
-    };
-    answer.map_err(|_| wrong())
+    Compared::values(&column, how, &with)
 }
 
 /// Whether a number is written as an integer, and so compares exactly with integers beyond 2⁵³.
 fn is_whole(text: &str) -> bool {
     text.parse::<i64>().is_ok()
-}
-
-pub(crate) fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-        || matches!(data_type, DataType::Dictionary(_, values) if is_text(values))
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -320,10 +329,10 @@ fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
 }
 
 /// Conditions nest no deeper than this.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// A condition has no more tests than this.
-const MOST_TESTS: usize = 1000;
+const MAX_TESTS: usize = 1000;
 
 struct Parser {
     tokens: Vec<Token>,
@@ -387,7 +396,7 @@ impl Parser {
 
     fn single(&mut self) -> Result<Condition, ConditionError> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err(self.complaint("conditions nest too deeply"));
         }
         let condition = if self.word("not") {
@@ -407,7 +416,7 @@ impl Parser {
 
     fn test(&mut self) -> Result<Condition, ConditionError> {
         self.tests += 1;
-        if self.tests > MOST_TESTS {
+        if self.tests > MAX_TESTS {
             return Err(self.complaint("more than 1000 tests (use `in` for many values)"));
         }
         let column = match self.peek() {
@@ -470,8 +479,7 @@ fn negate(negated: bool, condition: Condition) -> Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{Date32Array, Int64Array, TimestampMillisecondArray};
-    use std::sync::Arc;
+    use arrow_array::{Date32Array, Int64Array, TimestampMillisecondArray};
 
     fn batch() -> RecordBatch {
         let columns: Vec<(&str, ArrayRef)> = vec![

@@ -2,7 +2,7 @@
 
 use crate::person::Key;
 use crate::query::{Bins, Edges, NoiseStd, Query, QueryError, Statistic, Weight};
-use paygo_accounting::individual::{Fine, PersonalBudget, Price};
+use paygo_accounting::individual::{Fine, PersonalBudget, SharePrice};
 use paygo_accounting::params::OutOfDomain;
 use paygo_noise::{DiscreteGaussian, Grid, Ratio};
 use paygo_numeric::rounding::mul_up;
@@ -10,13 +10,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// Coordinates of one round.
-const MOST_COORDINATES: usize = 1 << 16;
+const MAX_COORDINATES: usize = 1 << 16;
 
 /// Totals are kept this many binary digits finer than the grid, and rounded to it once.
 const FINER: u32 = 12;
 
 /// More rows of a person in one bin count as this many; products stay within 128 bits.
-const MOST_ROWS: u128 = 1 << 32;
+const MAX_ROWS: u128 = 1 << 32;
 
 /// One row's, and then one person's, part in one coordinate: at first rows, or fine steps (2¹² to a step); then the contribution, in
 /// steps. Integers of 96 bits: rows of up to 2⁶⁰ add up exactly, in any order, so that nobody's total depends on how others' rows are
@@ -54,7 +54,7 @@ impl Entry {
 
     /// Rows of a person, as far as they count.
     fn rows(&self) -> u128 {
-        u128::try_from(self.total()).unwrap_or(0).min(MOST_ROWS)
+        u128::try_from(self.total()).unwrap_or(0).min(MAX_ROWS)
     }
 
     /// A contribution, which is far below 2⁶³ steps.
@@ -125,7 +125,7 @@ impl Field {
 
 /// One query within the vector.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct Placed {
     pub(crate) query: Query,
     /// Its coordinates.
     pub(crate) coordinates: Range<usize>,
@@ -171,7 +171,7 @@ pub(crate) enum BinOf {
 /// All queries of a round as one vector.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<Placed>,
     pub(crate) fields: Vec<Field>,
     /// The field of each coordinate.
     pub(crate) field_of: Vec<usize>,
@@ -181,7 +181,7 @@ pub struct Layout {
 
 /// Prices of every field for people of one budget.
 #[derive(Clone, Debug)]
-pub(crate) struct Prices(Vec<Price>);
+pub(crate) struct Prices(Vec<SharePrice>);
 
 impl Layout {
     /// One vector of all queries, and if wanted the number of people who take part, with this noise.
@@ -206,8 +206,8 @@ impl Layout {
             layout.field(field.with_bound(one.unsigned_abs()), 1);
         }
         let given = layout.field_of.len();
-        if given > MOST_COORDINATES {
-            return Err(QueryError::TooMany { given, most: MOST_COORDINATES });
+        if given > MAX_COORDINATES {
+            return Err(QueryError::TooMany { given, most: MAX_COORDINATES });
         }
         Ok(layout)
     }
@@ -260,7 +260,7 @@ impl Layout {
                 self.bins(field, BinOf::Number(*edges), usize::from(edges.count()), *weight)?
             }
         };
-        self.parts.push(Part { query, coordinates: first..self.field_of.len(), grid, rule });
+        self.parts.push(Placed { query, coordinates: first..self.field_of.len(), grid, rule });
         Ok(())
     }
 
@@ -298,8 +298,9 @@ impl Layout {
     /// # Errors
     /// [`OutOfDomain`] when the budget is 0.
     pub(crate) fn prices(&self, budget: &PersonalBudget) -> Result<Prices, OutOfDomain> {
-        let price =
-            |field: &Field| Price::new(budget, field.noise.variance.numerator(), field.noise.variance.denominator());
+        let price = |field: &Field| {
+            SharePrice::new(budget, field.noise.variance.numerator(), field.noise.variance.denominator())
+        };
         Ok(Prices(self.fields.iter().map(price).collect::<Result<_, _>>()?))
     }
 
@@ -373,7 +374,7 @@ fn fine_steps(grid: Grid, x: f64) -> i64 {
     fine.clamp(-(1 << 60), 1 << 60)
 }
 
-impl Part {
+impl Placed {
     /// A row's value in fine steps.
     pub(crate) fn fine(&self, x: f64) -> i64 {
         fine_steps(self.grid, x)

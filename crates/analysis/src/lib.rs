@@ -21,7 +21,7 @@
 //! for that person.
 //!
 //! ```
-//! use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+//! use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 //! use paygo_analysis::{ask, open_accounts, Layout, Manner, Mode, NoiseStd, Query, Settings, Statistic, Table};
 //! use std::sync::Arc;
 //! let user: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 2, 3]));
@@ -37,11 +37,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use arrow;
+pub use arrow_array;
 
 mod accounts;
 mod answer;
 mod ask;
+mod column;
 mod condition;
 mod layout;
 mod person;
@@ -56,7 +57,9 @@ pub use ask::{Answers, Manner, ask, open_accounts};
 pub use condition::{Comparison, Condition, ConditionError, NotComparable, Value};
 pub use layout::Layout;
 pub use person::{Key, PersonError, Salt};
-pub use query::{Bins, Clip, ClipNorm, Edges, Missing, NoiseStd, Probability, Query, QueryError, Statistic, Weight};
-pub use round::{Exhausted, Gathered, RoundError, check_columns, gather};
-pub use settings::{Allowance, Mode, Settings, Tier};
+pub use query::{
+    Bins, ClipNorm, ClipRange, Edges, Missing, NoiseStd, Probability, Query, QueryError, Statistic, Weight,
+};
+pub use round::{Contributions, Exhausted, RoundError, check_columns, gather};
+pub use settings::{Mode, PersonBudget, Settings, Tier};
 pub use table::{Partition, Progress, Table, TableError};

@@ -1,10 +1,10 @@
 //! Who a row belongs to.
 
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::cast;
-use arrow::datatypes::{
-    DataType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
+use crate::column::Texts;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
 use siphasher::sip128::{Hasher128, SipHasher13};
 use std::hash::Hasher;
 
@@ -93,7 +93,7 @@ pub(crate) fn for_each_key(
             }
         }};
     }
-    #[expect(clippy::wildcard_enum_match_arm, reason = "everything that is no integer is cast to text")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "everything that is no integer is text")]
     match ids.data_type() {
         DataType::Int8 => integers!(Int8Type),
         DataType::Int16 => integers!(Int16Type),
@@ -104,10 +104,10 @@ pub(crate) fn for_each_key(
         DataType::UInt32 => integers!(UInt32Type),
         DataType::UInt64 => integers!(UInt64Type),
         other => {
-            let text = cast(ids, &DataType::Utf8)
-                .map_err(|_| PersonError::Type { column: column.to_owned(), given: other.to_string() })?;
-            for (row, id) in text.as_string::<i32>().iter().enumerate() {
-                let id = id.filter(|id| !id.is_empty()).ok_or_else(missing)?;
+            let wrong = || PersonError::Type { column: column.to_owned(), given: other.to_string() };
+            let texts = Texts::of(ids).ok_or_else(wrong)?;
+            for row in 0..texts.len() {
+                let id = texts.get(row).filter(|id| !id.is_empty()).ok_or_else(missing)?;
                 f(row, salt.key(id));
             }
         }
@@ -148,7 +148,7 @@ impl Digits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{Float64Array, Int64Array, LargeStringArray, StringArray, StringViewArray, UInt64Array};
+    use arrow_array::{Float64Array, Int64Array, LargeStringArray, StringArray, StringViewArray, UInt64Array};
     use std::sync::Arc;
 
     fn keys(ids: ArrayRef) -> Result<Vec<Key>, PersonError> {
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(keys(Arc::new(UInt64Array::from(vec![7]))).expect("keys")[0], expected[0]);
         assert_eq!(Salt([7; 16]).key("7"), expected[0]);
         assert_ne!(Salt([8; 16]).key("7"), expected[0]);
-        let dictionary = cast(
+        let dictionary = arrow_cast::cast(
             &StringArray::from(text.to_vec()),
             &DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
         );

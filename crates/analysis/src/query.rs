@@ -37,10 +37,10 @@ pub enum Statistic {
     /// How many such rows there are. A person contributes at most this many.
     Rows(u32),
     /// The sum of a column. A person contributes the total of their rows, clamped into the range.
-    Sum(String, Clip),
+    Sum(String, ClipRange),
     /// The mean over people of each person's own mean of a column. A person contributes that mean, clamped into the range, and 1
     /// to the number of people.
-    Mean(String, Clip),
+    Mean(String, ClipRange),
     /// How many people, or rows, fall into each bin.
     Histogram(String, Bins, Weight),
     /// The values below which these fractions of the people, or rows, lie, from a noisy histogram over a public grid.
@@ -68,13 +68,13 @@ pub enum Bins {
 /// Equal ranges from `low` to `high`; values beyond fall into the first or the last.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edges {
-    range: Clip,
+    range: ClipRange,
     count: u16,
 }
 
 /// A public range of contributions, `low < high`, both finite.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Clip {
+pub struct ClipRange {
     low: f64,
     high: f64,
 }
@@ -242,7 +242,7 @@ impl Statistic {
     }
 }
 
-impl Clip {
+impl ClipRange {
     /// # Errors
     /// [`OutOfDomain`] unless `low < high`, both finite.
     pub fn new(low: f64, high: f64) -> Result<Self, OutOfDomain> {
@@ -276,7 +276,7 @@ impl Clip {
 }
 
 /// `0..100`
-impl std::str::FromStr for Clip {
+impl std::str::FromStr for ClipRange {
     type Err = OutOfDomain;
     fn from_str(text: &str) -> Result<Self, OutOfDomain> {
         let numbers =
@@ -290,7 +290,7 @@ impl std::str::FromStr for Clip {
 impl Edges {
     /// # Errors
     /// [`OutOfDomain`] when there is no bin.
-    pub fn new(range: Clip, count: u16) -> Result<Self, OutOfDomain> {
+    pub fn new(range: ClipRange, count: u16) -> Result<Self, OutOfDomain> {
         if count == 0 {
             return Err(OutOfDomain::new("grid", "0 bins", "LOW..HIGH:BINS with at least one bin"));
         }
@@ -327,7 +327,7 @@ impl std::str::FromStr for Edges {
         const ALLOWED: &str = "LOW..HIGH:BINS, such as 0..120:24, with 1 to 65535 bins";
         let wrong = || OutOfDomain::new("grid", text, ALLOWED);
         let (range, count) = text.rsplit_once(':').ok_or_else(wrong)?;
-        let range: Clip = range.parse().map_err(|_| wrong())?;
+        let range: ClipRange = range.parse().map_err(|_| wrong())?;
         Self::new(range, count.trim().parse().map_err(|_| wrong())?)
     }
 }
@@ -392,10 +392,10 @@ mod tests {
 
     #[test]
     fn ranges_and_grids_are_read_or_named() {
-        assert_eq!("0..100".parse::<Clip>(), Clip::new(0.0, 100.0));
-        assert_eq!("-1.5 .. 2e3".parse::<Clip>(), Clip::new(-1.5, 2000.0));
+        assert_eq!("0..100".parse::<ClipRange>(), ClipRange::new(0.0, 100.0));
+        assert_eq!("-1.5 .. 2e3".parse::<ClipRange>(), ClipRange::new(-1.5, 2000.0));
         for wrong in ["100..0", "5..5", "0..nan", "0..inf", "0-100", "a..b", ""] {
-            let error = wrong.parse::<Clip>().expect_err(wrong).to_string();
+            let error = wrong.parse::<ClipRange>().expect_err(wrong).to_string();
             assert!(error.contains("clip") && error.contains("LOW..HIGH"), "{error}");
         }
         let grid: Edges = "0..120:24".parse().expect("a grid");

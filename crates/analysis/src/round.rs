@@ -5,15 +5,15 @@
 //! different partitions are merged by adding, in any order.
 
 use crate::accounts::{Accounts, AccountsError};
-use crate::condition::{NotComparable, is_text};
-use crate::layout::{BinOf, Entry, Layout, Part, Prices, Rule};
+use crate::column::{self, NoNumber, Texts, is_text};
+use crate::condition::NotComparable;
+use crate::layout::{BinOf, Entry, Layout, Placed, Prices, Rule};
 use crate::person::{Key, PersonError, Salt, check_type, for_each_key};
 use crate::query::Missing;
 use crate::settings::{Mode, Settings, Tier};
 use crate::table::{Partition, Progress, Table, TableError};
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
 use paygo_accounting::individual::{Clipping, Fine, NEVER, admit_round};
 use paygo_accounting::params::OutOfDomain;
 use paygo_accounting::secret::Secret;
@@ -180,12 +180,13 @@ fn wrong_tier(column: &str, tiers: &[Tier]) -> RoundError {
 
 fn tiers_of(batch: &RecordBatch, name: &str, tiers: &[Tier]) -> Result<Vec<u8>, RoundError> {
     let wrong = || wrong_tier(name, tiers);
-    let text = cast(column(batch, name), &DataType::Utf8).map_err(|_| wrong())?;
-    let tier = |name: Option<&str>| {
+    let texts = Texts::of(column(batch, name)).ok_or_else(wrong)?;
+    let tier = |row: usize| {
+        let name = texts.get(row);
         let place = tiers.iter().position(|tier| Some(tier.name.as_str()) == name);
         place.and_then(|place| u8::try_from(place).ok()).ok_or_else(wrong)
     };
-    text.as_string::<i32>().iter().map(tier).collect()
+    (0..texts.len()).map(tier).collect()
 }
 
 /// The scan asks for the columns that are used.
@@ -195,7 +196,7 @@ fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
 
 /// Rows gathered by person: for each block the entries, and who has a row at all. Secret: it prints as nothing.
 #[derive(Clone)]
-pub struct Gathered {
+pub struct Contributions {
     blocks: Vec<Block>,
     /// Somebody without an account has a row.
     strangers: bool,
@@ -270,13 +271,13 @@ impl Block {
     }
 }
 
-impl std::fmt::Debug for Gathered {
+impl std::fmt::Debug for Contributions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Gathered(..)")
+        f.write_str("Contributions(..)")
     }
 }
 
-impl Gathered {
+impl Contributions {
     /// No rows yet, of people who have accounts.
     #[must_use]
     pub fn new(accounts: &Accounts) -> Self {
@@ -314,9 +315,9 @@ pub fn gather(
     partition: &Partition,
     layout: &Layout,
     accounts: &Accounts,
-    mut gathered: Gathered,
+    mut gathered: Contributions,
     progress: Progress<'_>,
-) -> Result<Gathered, RoundError> {
+) -> Result<Contributions, RoundError> {
     let person = &accounts.settings().person;
     let (salt, size) = (accounts.salt(), accounts.block_size());
     let mut columns = layout.columns();
@@ -350,7 +351,7 @@ pub fn gather(
 }
 
 /// Calls `f` with row, offset within the part and value, for each selected row.
-fn gather_part(part: &Part, batch: &RecordBatch, mut f: impl FnMut(usize, usize, i64)) -> Result<(), RoundError> {
+fn gather_part(part: &Placed, batch: &RecordBatch, mut f: impl FnMut(usize, usize, i64)) -> Result<(), RoundError> {
     let selected = part.query.condition.as_ref().map(|condition| condition.met(batch)).transpose()?;
     let rows = (0..batch.num_rows()).filter(|&row| selected.as_ref().is_none_or(|selected| selected.value(row)));
     let name = part.query.statistic.column().unwrap_or_default();
@@ -374,13 +375,12 @@ fn gather_part(part: &Part, batch: &RecordBatch, mut f: impl FnMut(usize, usize,
         }
         Rule::Bins { bins: BinOf::Category(names), .. } => {
             let wrong = || RoundError::NoCategory { column: name.to_owned() };
-            let text = cast(column(batch, name), &DataType::Utf8).map_err(|_| wrong())?;
-            let text = text.as_string::<i32>();
-            if part.query.missing == Missing::Refused && text.null_count() > 0 {
+            let texts = Texts::of(column(batch, name)).ok_or_else(wrong)?;
+            if part.query.missing == Missing::Refused && column(batch, name).logical_null_count() > 0 {
                 return Err(wrong());
             }
-            for row in rows.filter(|&row| text.is_valid(row)) {
-                if let Some(&bin) = names.get(text.value(row)) {
+            for row in rows {
+                if let Some(&bin) = texts.get(row).and_then(|text| names.get(text)) {
                     f(row, usize::from(bin), 1);
                 }
             }
@@ -392,11 +392,9 @@ fn gather_part(part: &Part, batch: &RecordBatch, mut f: impl FnMut(usize, usize,
 /// A column as numbers; NaN where there is none, if that is allowed. All rows are looked at, selected or not: see [`Missing`].
 fn numbers(batch: &RecordBatch, name: &str, missing: Missing) -> Result<Vec<f64>, RoundError> {
     let values = column(batch, name);
-    // Text that is no number becomes null.
-    let safe = CastOptions { safe: true, ..CastOptions::default() };
-    let values = cast_with_options(values, &DataType::Float64, &safe)
-        .map_err(|_| RoundError::NotNumbers { column: name.to_owned(), given: values.data_type().to_string() })?;
-    let values: Vec<f64> = values.as_primitive::<Float64Type>().iter().map(|value| value.unwrap_or(f64::NAN)).collect();
+    let numbers = column::numbers(values, NoNumber::IsNull)
+        .ok_or_else(|| RoundError::NotNumbers { column: name.to_owned(), given: values.data_type().to_string() })?;
+    let values: Vec<f64> = numbers.iter().map(|value| value.unwrap_or(f64::NAN)).collect();
     if missing == Missing::Refused && !values.iter().all(|value| value.is_finite()) {
         return Err(RoundError::NotFinite { column: name.to_owned() });
     }
@@ -405,14 +403,14 @@ fn numbers(batch: &RecordBatch, name: &str, missing: Missing) -> Result<Vec<f64>
 
 /// What a round comes to before it is charged: all of it secret.
 #[derive(Debug)]
-pub(crate) struct Decided {
+pub(crate) struct RoundTotals {
     /// The sum of the contributions of those who take part, coordinate by coordinate.
     pub(crate) totals: Secret<Vec<i64>>,
     /// The new shares of the blocks in which somebody pays.
     pub(crate) shares: Vec<(usize, Vec<u32>)>,
 }
 
-impl Decided {
+impl RoundTotals {
     fn nothing(layout: &Layout) -> Self {
         Self { totals: Secret::new(vec![0; layout.coordinates()]), shares: Vec::new() }
     }
@@ -443,31 +441,31 @@ pub(crate) fn gather_all(
     layout: &Layout,
     accounts: &Accounts,
     progress: Progress<'_>,
-) -> Result<Gathered, RoundError> {
+) -> Result<Contributions, RoundError> {
     table
         .partitions()
         .par_iter()
         .try_fold(
-            || Gathered::new(accounts),
+            || Contributions::new(accounts),
             |gathered, partition| gather(partition, layout, accounts, gathered, progress),
         )
-        .try_reduce(|| Gathered::new(accounts), |a, b| Ok(a.merge(b)))
+        .try_reduce(|| Contributions::new(accounts), |a, b| Ok(a.merge(b)))
 }
 
 /// Decides for every block who takes part, and adds up what they contribute.
 pub(crate) fn decide(
-    gathered: Gathered,
+    gathered: Contributions,
     layout: &Layout,
     accounts: &Accounts,
     exhausted: Exhausted,
-) -> Result<Decided, RoundError> {
+) -> Result<RoundTotals, RoundError> {
     let prices = accounts.budgets().iter().map(|budget| layout.prices(budget)).collect::<Result<Vec<_>, _>>()?;
     gathered
         .blocks
         .into_par_iter()
         .enumerate()
         .map(|(number, block)| decide_block(number, block, layout, accounts, &prices, exhausted))
-        .try_reduce(|| Decided::nothing(layout), |a, b| Ok(a.merge(b)))
+        .try_reduce(|| RoundTotals::nothing(layout), |a, b| Ok(a.merge(b)))
 }
 
 fn decide_block(
@@ -477,7 +475,7 @@ fn decide_block(
     accounts: &Accounts,
     prices: &[Prices],
     exhausted: Exhausted,
-) -> Result<Decided, RoundError> {
+) -> Result<RoundTotals, RoundError> {
     block.compact();
     let Block { mut entries, present, .. } = block;
     let (before, tiers, keys) = (accounts.shares(number)?, accounts.tiers(number), accounts.keys_of(number));
@@ -525,7 +523,7 @@ fn decide_block(
         *total = total.wrapping_add(entry.steps());
     }
     let shares = if shares == before { Vec::new() } else { vec![(number, shares)] };
-    Ok(Decided { totals: Secret::new(totals), shares })
+    Ok(RoundTotals { totals: Secret::new(totals), shares })
 }
 
 fn is_set(mask: &[u64], i: usize) -> bool {

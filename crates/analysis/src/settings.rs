@@ -28,7 +28,7 @@ impl std::fmt::Display for Mode {
 /// What a person may spend: ε and δ, or ρ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Allowance {
+pub enum PersonBudget {
     /// (ε, δ)-DP, by way of ρ-zCDP.
     EpsilonDelta {
         /// ε, a decimal.
@@ -40,7 +40,7 @@ pub enum Allowance {
     Rho(String),
 }
 
-impl Allowance {
+impl PersonBudget {
     /// # Errors
     /// [`BudgetError`] when no ρ above 0 does.
     pub fn budget(&self) -> Result<PersonalBudget, BudgetError> {
@@ -63,7 +63,7 @@ impl Allowance {
 }
 
 /// `epsilon=3,delta=1e-6` or `rho=0.5`
-impl std::str::FromStr for Allowance {
+impl std::str::FromStr for PersonBudget {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("budget = {text} is not a budget; expected epsilon=NUMBER,delta=NUMBER or rho=NUMBER");
@@ -90,7 +90,7 @@ impl std::str::FromStr for Allowance {
     }
 }
 
-impl std::fmt::Display for Allowance {
+impl std::fmt::Display for PersonBudget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::EpsilonDelta { epsilon, delta } => write!(f, "epsilon={epsilon},delta={delta}"),
@@ -106,7 +106,7 @@ pub struct Tier {
     /// The value of the tier column; empty when there is none.
     pub name: String,
     /// What each of them may spend.
-    pub budget: Allowance,
+    pub budget: PersonBudget,
 }
 
 /// What never changes about a set of accounts.
@@ -126,7 +126,7 @@ pub struct Settings {
 impl Settings {
     /// One budget for everybody.
     #[must_use]
-    pub fn new(person: &str, mode: Mode, budget: Allowance) -> Self {
+    pub fn new(person: &str, mode: Mode, budget: PersonBudget) -> Self {
         let tiers = vec![Tier { name: String::new(), budget }];
         Self { person: person.to_owned(), mode, tier_column: None, tiers }
     }

@@ -2,15 +2,13 @@
 //!
 //! CSV columns are text; an empty field is null. Errors name files and columns, never values, rows or counts: those are secret.
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
-use arrow::compute::kernels::cmp;
-use arrow::compute::nullif;
-use arrow::csv;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow_array::builder::StringBuilder;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -186,16 +184,14 @@ fn open_file(path: &Path, partitions: &mut Vec<Partition>) -> Result<(), TableEr
     match Kind::of(path).ok_or_else(|| TableError::Kind(path.to_owned()))? {
         Kind::Csv(delimiter) => {
             let size = file.metadata().map_err(io)?.len();
-            let format = csv::reader::Format::default().with_header(true).with_delimiter(delimiter);
-            let (header, _) =
-                format.infer_schema(BufReader::new(file), Some(0)).map_err(|_| unreadable(path, "CSV"))?;
-            if header.fields().is_empty() {
+            let mut reader = reader(file, delimiter);
+            let header = reader.headers().map_err(|_| unreadable(path, "CSV"))?;
+            if header.is_empty() {
                 return Err(TableError::Empty);
             }
-            // All text: a type guessed from the first rows would depend on secret values. A byte order mark is no name.
-            let text =
-                |field: &Arc<Field>| Field::new(field.name().trim_start_matches('\u{feff}'), DataType::Utf8, true);
-            let schema = Arc::new(Schema::new(header.fields().iter().map(text).collect::<Vec<_>>()));
+            // All text: a type guessed from the first rows would depend on secret values.
+            let text = |name: &str| Field::new(name, DataType::Utf8, true);
+            let schema = Arc::new(Schema::new(header.iter().map(text).collect::<Vec<_>>()));
             partitions.push(Partition { source: Source::Csv { path: path.to_owned(), delimiter }, schema, size });
         }
         Kind::Parquet => {
@@ -270,21 +266,43 @@ impl Partition {
             }
             Source::Csv { delimiter, .. } => {
                 let file = Counted { inner: File::open(path).map_err(io)?, progress };
-                let reader = csv::ReaderBuilder::new(Arc::clone(&self.schema))
-                    .with_header(true)
-                    .with_delimiter(*delimiter)
-                    .with_projection(wanted)
-                    .with_batch_size(BATCH)
-                    .build_buffered(BufReader::with_capacity(1 << 20, file))
-                    .map_err(|_| unreadable(path, "CSV"))?;
-                for batch in reader {
-                    f(empty_to_null(&batch.map_err(|_| unreadable(path, "CSV"))?)
-                        .ok_or_else(|| unreadable(path, "CSV"))?)?;
+                let schema = self.schema.project(&wanted).map(Arc::new).map_err(|_| unreadable(path, "CSV"))?;
+                let mut reader = reader(file, *delimiter);
+                while let Some(batch) =
+                    next_batch(&mut reader, &schema, &wanted).ok_or_else(|| unreadable(path, "CSV"))?
+                {
+                    f(batch)?;
                 }
                 Ok(())
             }
         }
     }
+}
+
+fn reader<R: Read>(file: R, delimiter: u8) -> csv::Reader<R> {
+    csv::ReaderBuilder::new().delimiter(delimiter).buffer_capacity(1 << 20).from_reader(file)
+}
+
+/// The next rows, some of their columns; nothing after the last, and none where they are not CSV. An empty field is null.
+fn next_batch<R: Read>(
+    reader: &mut csv::Reader<R>,
+    schema: &SchemaRef,
+    wanted: &[usize],
+) -> Option<Option<RecordBatch>> {
+    let mut columns: Vec<StringBuilder> = wanted.iter().map(|_| StringBuilder::new()).collect();
+    let (mut row, mut rows) = (csv::StringRecord::new(), 0);
+    while rows < BATCH && reader.read_record(&mut row).ok()? {
+        for (column, &index) in columns.iter_mut().zip(wanted) {
+            column.append_option(row.get(index).filter(|field| !field.is_empty()));
+        }
+        rows += 1;
+    }
+    if rows == 0 {
+        return Some(None);
+    }
+    let columns = columns.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).ok().map(Some)
 }
 
 /// Says how much was read.
@@ -299,14 +317,4 @@ impl<R: Read> Read for Counted<'_, R> {
         (self.progress)(read as u64);
         Ok(read)
     }
-}
-
-fn empty_to_null(batch: &RecordBatch) -> Option<RecordBatch> {
-    let column = |column: &ArrayRef| {
-        let text = column.as_string_opt::<i32>()?;
-        let empty = cmp::eq(text, &StringArray::new_scalar("")).ok()?;
-        nullif(column, &empty).ok()
-    };
-    let columns = batch.columns().iter().map(column).collect::<Option<Vec<_>>>()?;
-    RecordBatch::try_new(batch.schema(), columns).ok()
 }

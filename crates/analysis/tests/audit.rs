@@ -8,8 +8,8 @@
 mod common;
 
 use common::{ask_with, fresh, layout, query, sum, table};
-use paygo_accounting::individual::{FULL, PersonalBudget, Price};
-use paygo_analysis::{Allowance, Manner};
+use paygo_accounting::individual::{FULL, PersonalBudget, SharePrice};
+use paygo_analysis::{Manner, PersonBudget};
 use paygo_audit::binomial::limits;
 use paygo_noise::{DiscreteGaussian, Ratio, Source};
 use std::collections::HashMap;
@@ -28,8 +28,8 @@ fn with_and_without() -> (Vec<Row>, Vec<Row>) {
     (all, other)
 }
 
-fn budget() -> Allowance {
-    Allowance::EpsilonDelta { epsilon: EPSILON.to_string(), delta: DELTA.to_string() }
+fn budget() -> PersonBudget {
+    PersonBudget::EpsilonDelta { epsilon: EPSILON.to_string(), delta: DELTA.to_string() }
 }
 
 /// Noise at which a contribution of 100 costs a little less than a quarter of the budget.
@@ -66,7 +66,7 @@ fn copy(fault: Fault, rows: &[Row], source: &mut Source) -> Vec<f64> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
     let variance = noise_std().powi(2).ceil() as u64;
     let budget = PersonalBudget::zcdp(&budget().rule().expect("a rule"));
-    let price = Price::new(&budget, variance, 1).expect("a price");
+    let price = SharePrice::new(&budget, variance, 1).expect("a price");
     let mut totals: HashMap<i64, i64> = HashMap::new();
     for &(id, amount, _) in rows {
         #[expect(clippy::cast_possible_truncation, reason = "small numbers")]

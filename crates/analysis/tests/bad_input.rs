@@ -2,7 +2,7 @@
 
 mod common;
 
-use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use common::{clip, layout, noise, query, settings, sum};
 use parquet::arrow::ArrowWriter;
 use paygo_analysis::{

@@ -5,32 +5,29 @@
 //!
 //! ```no_run
 //! use paygo_client::Client;
-//! use paygo_ledger::words::{Spend, Verdict};
+//! use paygo_ledger::request::Ask;
+//! use paygo_ledger::words::{Spend, Decision};
 //!
 //! let client = Client::new("https://budget.example", std::env::var("PAYGO_TOKEN")?)?;
 //! let spend: Spend = serde_json::from_str(r#"{"id": "q1", "mechanism": {"gaussian": {"noise_multiplier": 10}}}"#)?;
-//! let answer = client.spend(&"sales".parse()?, &spend)?;
-//! if answer.decision == Verdict::Admit && !answer.repeated {
+//! let answer = client.ask(&"sales".parse()?, spend)?;
+//! if answer.decision == Decision::Admit && !answer.repeated {
 //!     // Draw the noise, and release.
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use paygo_ledger::Name;
-use paygo_ledger::entry::Digest;
-use paygo_ledger::views::{DatasetView, Decision, HeadView, Overview, TokenView};
-use paygo_ledger::words::{
-    Answer, Cancel, Commit, Done, Granted, NewAllowance, NewBlocks, NewDataset, NewToken, Question, Reserve, Spend,
-    WhatIf,
-};
+use paygo_ledger::request::{Ask, Method, Request, path};
+use paygo_ledger::views::TokenView;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use ureq::http::StatusCode;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use url::Url;
 
 /// How often a request is sent at most.
-const TRIES: u32 = 6;
+const MAX_TRIES: u32 = 6;
 /// How long to wait after the first try; twice as long after each further one.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long an answer may take.
@@ -92,13 +89,6 @@ struct Problem {
     message: String,
 }
 
-/// Whether a request may be sent again when no answer came.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
-    Yes,
-    No,
-}
-
 impl Client {
     /// A service at `http://host:port` or `https://host`, whose certificate is checked against the usual authorities.
     ///
@@ -126,8 +116,8 @@ impl Client {
     }
 
     fn over(address: &str, token: &str, roots: RootCerts) -> Result<Self, ClientError> {
-        let host = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
-        if host.is_none_or(|host| host.is_empty() || host.starts_with('/')) {
+        let url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        if url.is_none() {
             let expected = "expected http://host:port or https://host";
             return Err(ClientError::Setup(format!("{address:?} is not the address of a service; {expected}")));
         }
@@ -146,13 +136,13 @@ impl Client {
     }
 
     /// Asks until there is an answer, or it was asked often enough.
-    fn ask(&self, method: &str, path: &str, body: Option<&[u8]>, again: Again) -> Result<Vec<u8>, ClientError> {
+    fn send(&self, method: Method, path: &str, body: Option<&[u8]>) -> Result<Vec<u8>, ClientError> {
         let mut reason = String::new();
-        for attempt in 0..TRIES {
+        for attempt in 0..MAX_TRIES {
             if attempt > 0 {
                 std::thread::sleep(PAUSE * 2_u32.pow(attempt - 1));
             }
-            match self.once(method, path, body) {
+            match self.once(method.word(), path, body) {
                 Ok((status, bytes)) if status.is_success() => return Ok(bytes),
                 Ok((status, bytes)) => {
                     let problem: Option<Problem> = serde_json::from_slice(&bytes).ok();
@@ -169,7 +159,7 @@ impl Client {
                         return Err(ClientError::Problem { status: status.as_u16(), code, message });
                     }
                     reason = problem.message;
-                    if again == Again::No && !wait {
+                    if !method.is_repeatable() && !wait {
                         break;
                     }
                 }
@@ -179,14 +169,14 @@ impl Client {
                     if self.address.starts_with("https://") && reason.contains("InvalidContentType") {
                         reason = "it does not speak TLS; without TLS its address begins with http://".to_owned();
                     }
-                    if again == Again::No {
+                    if !method.is_repeatable() {
                         break;
                     }
                 }
             }
         }
         let address = self.address.clone();
-        if method == "GET" {
+        if method == Method::Get {
             return Err(ClientError::Unreachable { address, reason });
         }
         Err(ClientError::Unavailable { address, reason })
@@ -210,17 +200,12 @@ impl Client {
         })
     }
 
-    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        self.read(&self.ask("GET", path, None, Again::Yes)?)
-    }
-
-    fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize, again: Again) -> Result<T, ClientError> {
-        let body = serde_json::to_vec(body).map_err(|error| ClientError::Setup(error.to_string()))?;
-        self.read(&self.ask("POST", path, Some(&body), again)?)
-    }
-
-    fn about<T: DeserializeOwned>(&self, dataset: &Name, verb: &str, body: &impl Serialize) -> Result<T, ClientError> {
-        self.post(&format!("/v1/datasets/{dataset}/{verb}"), body, Again::Yes)
+    /// Whom the token belongs to, and what it allows.
+    ///
+    /// # Errors
+    /// [`ClientError`] when the service says what is wrong, or does not answer.
+    pub fn me(&self) -> Result<TokenView, ClientError> {
+        self.read(&self.send(Method::Get, "/v1/me", None)?)
     }
 
     /// Where it is.
@@ -230,98 +215,17 @@ impl Client {
     }
 }
 
-/// What can be asked, as in `/docs` of the service. Every one fails with [`ClientError`] when the service says what is wrong, or
-/// does not answer.
-#[expect(clippy::missing_errors_doc, reason = "said above, once for all")]
-impl Client {
-    /// Whom the token belongs to, and what it allows.
-    pub fn me(&self) -> Result<TokenView, ClientError> {
-        self.get("/v1/me")
+/// What can be asked is in [`paygo_ledger::request`], and in `/docs` of the service.
+impl Ask for Client {
+    type Error = ClientError;
+
+    fn ask<R: Request>(&self, about: &R::About, request: R) -> Result<R::Answer, ClientError> {
+        let words = serde_json::to_vec(&request).map_err(|error| ClientError::Setup(error.to_string()))?;
+        self.read(&self.send(R::METHOD, &path::<R>(about), R::HAS_WORDS.then_some(&words))?)
     }
 
-    /// All datasets that the token is about, in short.
-    pub fn datasets(&self) -> Result<Vec<Overview>, ClientError> {
-        self.get("/v1/datasets")
-    }
-
-    /// A dataset, with everything that is known of it.
-    pub fn dataset(&self, dataset: &Name) -> Result<DatasetView, ClientError> {
-        self.get(&format!("/v1/datasets/{dataset}"))
-    }
-
-    /// The latest decisions, newest first.
-    pub fn decisions(&self, dataset: &Name) -> Result<Vec<Decision>, ClientError> {
-        self.get(&format!("/v1/datasets/{dataset}/decisions"))
-    }
-
-    /// Decides, and charges what is admitted.
-    pub fn spend(&self, dataset: &Name, spend: &Spend) -> Result<Answer, ClientError> {
-        self.about(dataset, "spend", spend)
-    }
-
-    /// Decides, and holds what is admitted.
-    pub fn reserve(&self, dataset: &Name, reserve: &Reserve) -> Result<Answer, ClientError> {
-        self.about(dataset, "reserve", reserve)
-    }
-
-    /// Says how much of a reservation was used.
-    pub fn commit(&self, dataset: &Name, commit: &Commit) -> Result<Done, ClientError> {
-        self.about(dataset, "commit", commit)
-    }
-
-    /// Frees what was not used of a reservation.
-    pub fn cancel(&self, dataset: &Name, cancel: &Cancel) -> Result<Done, ClientError> {
-        self.about(dataset, "cancel", cancel)
-    }
-
-    /// What would be answered now; nothing is charged.
-    pub fn what_if(&self, dataset: &Name, question: &Question) -> Result<WhatIf, ClientError> {
-        self.about(dataset, "what-if", question)
-    }
-
-    /// Makes a dataset.
-    pub fn create_dataset(&self, new: &NewDataset) -> Result<Done, ClientError> {
-        self.post("/v1/datasets", new, Again::Yes)
-    }
-
-    /// Adds blocks.
-    pub fn add_blocks(&self, dataset: &Name, new: &NewBlocks) -> Result<Done, ClientError> {
-        self.about(dataset, "blocks", new)
-    }
-
-    /// Sets a ceiling.
-    pub fn set_allowance(&self, dataset: &Name, new: &NewAllowance) -> Result<Done, ClientError> {
-        self.about(dataset, "allowances", new)
-    }
-
-    /// Closes a dataset for good.
-    pub fn close_dataset(&self, dataset: &Name) -> Result<Done, ClientError> {
-        self.about(dataset, "close", &())
-    }
-
-    /// Grants a token. Sent once: a token whose answer got lost is of no use to anybody, and another can be granted.
-    pub fn grant(&self, new: &NewToken) -> Result<Granted, ClientError> {
-        self.post("/v1/tokens", new, Again::No)
-    }
-
-    /// All tokens, by their hashes.
-    pub fn tokens(&self) -> Result<Vec<TokenView>, ClientError> {
-        self.get("/v1/tokens")
-    }
-
-    /// Revokes a token. When an answer got lost, the next says that there is none such.
-    pub fn revoke(&self, hash: &Digest) -> Result<Done, ClientError> {
-        self.read(&self.ask("DELETE", &format!("/v1/tokens/{hash}"), None, Again::No)?)
-    }
-
-    /// Where the log ends.
-    pub fn head(&self) -> Result<HeadView, ClientError> {
-        self.get("/v1/log/head")
-    }
-
-    /// At most `limit` lines of the log after an entry.
-    pub fn lines(&self, after: u64, limit: u64) -> Result<Vec<String>, ClientError> {
-        let bytes = self.ask("GET", &format!("/v1/log?after={after}&limit={limit}"), None, Again::Yes)?;
+    fn lines(&self, after: u64, limit: u64) -> Result<Vec<String>, ClientError> {
+        let bytes = self.send(Method::Get, &format!("/v1/log?after={after}&limit={limit}"), None)?;
         let text = String::from_utf8_lossy(&bytes);
         Ok(text.lines().map(str::to_owned).collect())
     }

@@ -36,13 +36,9 @@ impl Digest {
     }
 
     fn hex(&self) -> [u8; 64] {
-        const HEX: [u8; 16] = *b"0123456789abcdef";
-        let mut hex = [0; 64];
-        let (pairs, _) = hex.as_chunks_mut::<2>();
-        for (pair, byte) in pairs.iter_mut().zip(self.0) {
-            *pair = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
-        }
-        hex
+        let mut text = [0; 64];
+        hex::encode_to_slice(self.0, &mut text).expect("two digits for each byte");
+        text
     }
 
     /// The bytes.
@@ -72,18 +68,11 @@ impl TryFrom<String> for Digest {
     type Error = &'static str;
     fn try_from(text: String) -> Result<Self, &'static str> {
         let wrong = "a digest is 64 hexadecimal digits";
-        let nibble = |byte: u8| match byte {
-            b'0'..=b'9' => Ok(byte - b'0'),
-            b'a'..=b'f' => Ok(byte - b'a' + 10),
-            _ => Err(wrong),
-        };
         let mut bytes = [0; 32];
-        let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(wrong) };
-        if pairs.len() != bytes.len() {
+        hex::decode_to_slice(&text, &mut bytes).map_err(|_| wrong)?;
+        // One way to write it: what is hashed and compared is text.
+        if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return Err(wrong);
-        }
-        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-            *byte = nibble(*high)? << 4 | nibble(*low)?;
         }
         Ok(Self(bytes))
     }

@@ -7,6 +7,7 @@
 //!
 //! | read | for |
 //! | --- | --- |
+//! | [`request`] | everything that can be asked, in one table, and the two traits of whoever answers |
 //! | [`words`] | what is asked and answered, as it is written |
 //! | [`views`] | what is shown, as it is written |
 //! | [`entry`] | the log: one line of JSON for each thing that happened, hash-chained |
@@ -22,6 +23,7 @@ pub mod import;
 #[cfg(feature = "store")]
 pub mod ledger;
 mod names;
+pub mod request;
 #[cfg(feature = "store")]
 mod seen;
 pub mod state;

@@ -20,13 +20,13 @@ pub struct Name(Arc<str>);
 
 impl Name {
     /// The longest name.
-    pub const LONGEST: usize = 64;
+    pub const MAX_BYTES: usize = 64;
 
     /// # Errors
     /// [`OutOfDomain`] when it is empty, too long, begins with a dot or a dash, or has a character that names do not have.
     pub fn new(name: impl Into<String>) -> Result<Self, OutOfDomain> {
         let name = name.into();
-        let fits = (1..=Self::LONGEST).contains(&name.len())
+        let fits = (1..=Self::MAX_BYTES).contains(&name.len())
             && name.starts_with(|c: char| c.is_ascii_alphanumeric())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-@".contains(c));
         if fits {
@@ -51,13 +51,13 @@ pub struct RequestId(Arc<str>);
 
 impl RequestId {
     /// The longest id.
-    pub const LONGEST: usize = 128;
+    pub const MAX_BYTES: usize = 128;
 
     /// # Errors
     /// [`OutOfDomain`] when it is empty, longer than 128 bytes, or has a control character.
     pub fn new(id: impl Into<String>) -> Result<Self, OutOfDomain> {
         let id = id.into();
-        if (1..=Self::LONGEST).contains(&id.len()) && !id.chars().any(char::is_control) {
+        if (1..=Self::MAX_BYTES).contains(&id.len()) && !id.chars().any(char::is_control) {
             return Ok(Self(id.into()));
         }
         Err(OutOfDomain::new("id", format!("{:?}", shortened(&id)), "1 to 128 bytes without control characters"))

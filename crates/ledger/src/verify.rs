@@ -126,7 +126,7 @@ struct Held {
 
 /// What an entry says that a mechanism costs.
 #[derive(Clone)]
-struct Price {
+struct StatedPrice {
     dataset: String,
     mechanism: Value,
     amounts: Amounts,
@@ -173,7 +173,7 @@ struct Derived {
     digest: [u8; 32],
     datasets: BTreeMap<String, Dataset>,
     /// The latest prices and those before them: a decision names one of the last few thousand.
-    prices: [HashMap<u64, Price>; 2],
+    prices: [HashMap<u64, StatedPrice>; 2],
     /// A hash of every id, to find those used twice.
     ids: Vec<u128>,
     decisions: (u64, u64),
@@ -284,7 +284,7 @@ fn units(text: &str) -> Result<Option<u128>, String> {
 impl Derived {
     fn entry(&mut self, line: &str) -> Result<(), String> {
         let value: Value = serde_json::from_str(line).map_err(|error| format!("is not JSON: {error}"))?;
-        let prev: String = self.digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let prev = hex::encode(self.digest);
         if whole(&value, "seq")? != self.seq + 1 {
             return Err(format!("is numbered {}", value["seq"]));
         }
@@ -364,7 +364,7 @@ impl Derived {
                     self.prices.swap(0, 1);
                     self.prices[0].clear();
                 }
-                self.prices[0].insert(self.seq, Price { dataset, mechanism, amounts });
+                self.prices[0].insert(self.seq, StatedPrice { dataset, mechanism, amounts });
                 Ok(())
             }
             "spent" => self.decided(event, None),
@@ -393,7 +393,7 @@ impl Derived {
         self.datasets.get_mut(name).ok_or_else(|| format!("names dataset {name}, which there is not"))
     }
 
-    fn price(&self, event: &Value, field: &str) -> Result<Price, String> {
+    fn price(&self, event: &Value, field: &str) -> Result<StatedPrice, String> {
         let number = whole(event, field)?;
         let price = self.prices.iter().find_map(|prices| prices.get(&number));
         let price = price.ok_or("names a price that was not said before, or long ago")?;
@@ -416,7 +416,7 @@ impl Derived {
             return Err(format!("decides id {id} of {by} again"));
         }
         self.ids.push(hash);
-        let Price { mechanism, amounts, .. } = self.price(event, "price")?;
+        let StatedPrice { mechanism, amounts, .. } = self.price(event, "price")?;
         let each = self.look.each;
         let refused = event.get("refused").is_some();
         let at = self.at;

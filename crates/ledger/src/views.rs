@@ -3,7 +3,7 @@
 use crate::entry::{AccountName, Digest, Entry, Refused, Role};
 use crate::names::{Name, Note, RequestId};
 use crate::state::{Account, Dataset, Point, State, Token, Totals};
-use crate::words::{Meters, Verdict};
+use crate::words::{Decision, Meters};
 use paygo_accounting::filter::{Meter, Rule};
 use paygo_accounting::params::Neighbors as Relation;
 use paygo_accounting::wire::{FilterWords, Mechanism, Neighbors, Number, Side};
@@ -181,7 +181,7 @@ pub struct PointView {
 /// A decision, as the log holds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Decision {
+pub struct DecisionView {
     /// The entry of the log.
     pub entry: u64,
     /// Its digest.
@@ -201,7 +201,7 @@ pub struct Decision {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Note>,
     /// Whether it was admitted.
-    pub decision: Verdict,
+    pub decision: Decision,
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refused>,
@@ -229,7 +229,7 @@ pub struct TokenView {
     pub expires: Option<u64>,
 }
 
-impl Decision {
+impl DecisionView {
     /// The decision that an entry is, with its mechanism among those that were priced.
     #[must_use]
     pub fn new(entry: &Entry, receipt: Digest, mechanisms: &HashMap<u64, Mechanism>) -> Option<Self> {
@@ -243,7 +243,7 @@ impl Decision {
             mechanism: mechanisms.get(&decided.price)?.clone(),
             blocks: decided.blocks.clone(),
             note: decided.note.clone(),
-            decision: if decided.refused.is_some() { Verdict::Refuse } else { Verdict::Admit },
+            decision: if decided.refused.is_some() { Decision::Refuse } else { Decision::Admit },
             refused: decided.refused.as_deref().cloned(),
             reserved: expires.is_some(),
         })

@@ -188,7 +188,7 @@ pub struct Answer {
     /// The request's id.
     pub id: RequestId,
     /// Whether to run it.
-    pub decision: Verdict,
+    pub decision: Decision,
     /// Whether this was decided before. A repeated admission is no second permission to draw.
     #[serde(default)]
     pub repeated: bool,
@@ -225,7 +225,7 @@ pub struct Answer {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WhatIf {
     /// Whether it would be admitted now.
-    pub decision: Verdict,
+    pub decision: Decision,
     /// The account that would refuse, else the fullest one that it touches.
     pub account: AccountName,
     /// What has been spent there.
@@ -247,7 +247,7 @@ pub struct WhatIf {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Decision {
     /// Run it: it is charged.
     Admit,
     /// Do not run it: nothing was charged.

@@ -6,7 +6,7 @@ mod common;
 use common::{Asker, Place, name, on_every_store, read, spend, who};
 use paygo_ledger::ledger::system_clock;
 use paygo_ledger::store::{Head, Snapshot, SqlStore, Store, StoreError};
-use paygo_ledger::words::{Answer, Commit, Done, NewDataset, Reserve, Verdict};
+use paygo_ledger::words::{Answer, Commit, Decision, Done, NewDataset, Reserve};
 use paygo_ledger::{Ledger, LedgerError, Name};
 use serde_json::json;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl Crowd {
     }
 }
 
-async fn heard(asked: Asked<Answer>) -> (Verdict, bool) {
+async fn heard(asked: Asked<Answer>) -> (Decision, bool) {
     let answer = asked.await.expect("a task").expect("an answer");
     (answer.decision, answer.repeated)
 }
@@ -184,17 +184,17 @@ async fn meanwhile(place: &Place, fate: Fate) {
     go.notify_one();
 
     // As if each had been asked after the one before was answered.
-    assert_eq!(heard(first).await, (Verdict::Admit, fate == Fate::WrittenUnheard));
-    assert_eq!(heard(again).await, (Verdict::Admit, true));
-    let room = if taken { Verdict::Refuse } else { Verdict::Admit };
+    assert_eq!(heard(first).await, (Decision::Admit, fate == Fate::WrittenUnheard));
+    assert_eq!(heard(again).await, (Decision::Admit, true));
+    let room = if taken { Decision::Refuse } else { Decision::Admit };
     assert_eq!(heard(second).await, (room, false));
     assert!(matches!(another.await.expect("a task"), Err(LedgerError::Mistake(_))), "one id, two requests");
     assert!(!made.await.expect("a task").expect("a dataset").repeated);
-    assert_eq!(heard(held).await, (Verdict::Admit, false));
+    assert_eq!(heard(held).await, (Decision::Admit, false));
     kept.await.expect("a task").expect("committed");
-    assert_eq!(heard(known).await, (Verdict::Admit, true));
+    assert_eq!(heard(known).await, (Decision::Admit, true));
     // 0.1 + 0.2 + 0.5 + 0.1, or with 0.4 in place of 0.5, leave 0.1 or 0.2.
-    assert_eq!(heard(too_much).await, (if taken { Verdict::Admit } else { Verdict::Refuse }, false));
+    assert_eq!(heard(too_much).await, (if taken { Decision::Admit } else { Decision::Refuse }, false));
     let spent = if taken { "1000000000000000000" } else { "900000000000000000" };
     assert!(asker.sums("dataset").contains(&format!("Amount({spent})")), "{fate:?}: {}", asker.sums("dataset"));
     ledger.close().await;

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Asker, FakeClock, Place, gaussian, read, spend};
 use paygo_ledger::store::{Head, Snapshot, SqlStore, Store, StoreError};
-use paygo_ledger::words::{Cancel, Verdict};
+use paygo_ledger::words::{Cancel, Decision};
 use paygo_ledger::{Ledger, LedgerError};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ async fn strike(place: &Place, alone: bool, fault: Fault, at: i64, for_steps: i6
     let ledger = Ledger::over(store, clock.clock()).await.expect("a ledger");
     left.store(at, Ordering::SeqCst);
     steps.store(0, Ordering::SeqCst);
-    let mut heard: BTreeMap<String, (Verdict, u64)> = BTreeMap::new();
+    let mut heard: BTreeMap<String, (Decision, u64)> = BTreeMap::new();
     // Five of 0.3: three fit.
     for i in 0..5 {
         let (id, asker) = (format!("q{i}"), Asker::new(&ledger, "alice", "sales"));
@@ -189,7 +189,7 @@ async fn strike(place: &Place, alone: bool, fault: Fault, at: i64, for_steps: i6
     let mut admitted = 0;
     for i in 0..5 {
         let answer = asker.spend(&format!("q{i}"), json!({"zcdp": {"rho": "0.3"}})).await;
-        admitted += u32::from(answer.decision == Verdict::Admit);
+        admitted += u32::from(answer.decision == Decision::Admit);
     }
     assert_eq!(admitted, 3, "{fault:?} at step {at}");
     assert!(asker.sums("dataset").contains("Amount(900000000000000000)"), "{fault:?} at step {at}");

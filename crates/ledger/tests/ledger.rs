@@ -8,7 +8,7 @@ use paygo_accounting::filter::{Budget, Filter, Mixture};
 use paygo_accounting::mechanism::Mechanism;
 use paygo_accounting::params::Neighbors;
 use paygo_ledger::state::Mistake;
-use paygo_ledger::words::{Cancel, Commit, NewBlocks, Question, Verdict};
+use paygo_ledger::words::{Cancel, Commit, Decision, NewBlocks, Question};
 use paygo_ledger::{Ledger, LedgerError, RequestId};
 use serde_json::json;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn what_is_admitted_is_what_one_filter_admits_and_survives() {
         assert_eq!(admitted, sequentially("1", 20.0));
         // The refusal is an answer, heard again by a retry, and a cheaper request still fits.
         let refusal = asker.spend(&format!("q{admitted}"), gaussian(20.0)).await;
-        assert!(refusal.repeated && refusal.decision == Verdict::Refuse && refusal.largest_count == Some(0));
+        assert!(refusal.repeated && refusal.decision == Decision::Refuse && refusal.largest_count == Some(0));
         assert!(refusal.reason.is_some() && refusal.requested.is_some() && refusal.remaining.contains_key("epsilon"));
         assert!(asker.admits("small", gaussian(400.0)).await);
         let sums = asker.sums("dataset");
@@ -52,7 +52,7 @@ fn what_is_admitted_is_what_one_filter_admits_and_survives() {
         let asker = Asker::new(&again, "alice", "sales");
         assert_eq!(asker.sums("dataset"), sums);
         let first = asker.spend("q0", gaussian(20.0)).await;
-        assert!(first.repeated && first.decision == Verdict::Admit);
+        assert!(first.repeated && first.decision == Decision::Admit);
         assert_eq!(asker.sums("dataset"), sums, "a retry costs nothing");
         // Ids belong to whoever asks: the same id of somebody else is another request, and is charged.
         let other = Asker::new(&again, "bob", "sales");
@@ -124,7 +124,7 @@ fn a_reservation_is_charged_until_its_holder_says_otherwise() {
 
         // All of the budget is held: nothing fits until it is given back.
         let held = asker.reserve(json!({"id": "run", "mechanism": whole})).await.expect("an answer");
-        assert_eq!((held.decision, held.expires), (Verdict::Admit, Some(1001 * HOUR)));
+        assert_eq!((held.decision, held.expires), (Decision::Admit, Some(1001 * HOUR)));
         assert!(!asker.admits("q", gaussian(20.0)).await);
         let cancel = |id| Cancel { id, nothing_drawn: true };
         let dataset = name("sales");
@@ -226,13 +226,15 @@ fn blocks_are_charged_together_or_not_at_all() {
                 json!({"id": id, "mechanism": {"pure": {"epsilon": epsilon}}, "blocks": blocks}),
             )
         };
-        assert!(asker.try_spend(pure("0.9", json!(["jan"]), "a")).await.expect("an answer").decision == Verdict::Admit);
+        assert!(
+            asker.try_spend(pure("0.9", json!(["jan"]), "a")).await.expect("an answer").decision == Decision::Admit
+        );
         let before = (asker.sums("block jan"), asker.sums("block feb"));
         let refused = asker.try_spend(pure("0.2", json!(["feb", "jan", "feb"]), "b")).await.expect("an answer");
-        assert_eq!((refused.decision, refused.account.to_string()), (Verdict::Refuse, "block jan".to_owned()));
+        assert_eq!((refused.decision, refused.account.to_string()), (Decision::Refuse, "block jan".to_owned()));
         assert_eq!((asker.sums("block jan"), asker.sums("block feb")), before, "atomic");
         let both = asker.try_spend(pure("0.1", json!("all"), "c")).await.expect("an answer");
-        assert_eq!((both.decision, both.account.to_string()), (Verdict::Admit, "block jan".to_owned()));
+        assert_eq!((both.decision, both.account.to_string()), (Decision::Admit, "block jan".to_owned()));
         assert!(asker.try_spend(pure("0.1", json!(["jan", "feb"]), "c")).await.expect("the same").repeated);
         // A block that comes later begins with the whole budget.
         let done = ledger
@@ -252,7 +254,7 @@ fn blocks_are_charged_together_or_not_at_all() {
             let wider = asker.try_spend(pure("0.1", blocks, "c")).await;
             assert!(complaint(wider).contains("id c was used before"));
         }
-        assert!(asker.try_spend(pure("1", json!(["mar"]), "d")).await.expect("an answer").decision == Verdict::Admit);
+        assert!(asker.try_spend(pure("1", json!(["mar"]), "d")).await.expect("an answer").decision == Decision::Admit);
         for (words, said) in [
             (json!({"id": "x", "mechanism": gaussian(9.0)}), "has blocks; expected"),
             (json!({"id": "x", "mechanism": {"pure": {"epsilon": "0.1"}}, "blocks": ["dec"]}), "has no block dec"),
@@ -286,7 +288,7 @@ fn an_allowance_is_a_ceiling_inside_the_budget() {
         );
         assert!(ann.admits("1", rho("0.2")).await);
         let refused = bob.spend("1", rho("0.2")).await;
-        assert_eq!((refused.decision, refused.account.to_string()), (Verdict::Refuse, "allowance ads".to_owned()));
+        assert_eq!((refused.decision, refused.account.to_string()), (Decision::Refuse, "allowance ads".to_owned()));
         assert!(bob.admits("2", rho("0.1")).await && eve.admits("1", rho("0.7")).await);
         assert!(!eve.admits("2", rho("0.000000000000000001")).await, "the dataset is used up, to the last unit");
         // Raised: what was spent under it stays spent.
@@ -396,7 +398,7 @@ fn what_if_charges_nothing_and_an_odometer_reads() {
             let question = Question { mechanism: read(step.clone()), blocks: None };
             let dataset = name(kind);
             let whatif = ledger.what_if(&asker.who, &dataset, question.clone()).await.expect("an answer");
-            assert_eq!(whatif.decision, Verdict::Admit);
+            assert_eq!(whatif.decision, Decision::Admit);
             let reading = |ledger: &paygo_ledger::Ledger| {
                 ledger.read(|state| {
                     let dataset = state.dataset(&dataset).expect("the dataset");
@@ -414,7 +416,7 @@ fn what_if_charges_nothing_and_an_odometer_reads() {
             }
             assert!(last > 0.0 && admitted == whatif.largest_count, "{kind}: {admitted} {whatif:?}");
             let over = ledger.what_if(&asker.who, &dataset, question).await.expect("an answer");
-            assert!(over.decision == Verdict::Refuse && over.largest_count == 0 && over.reason.is_some());
+            assert!(over.decision == Decision::Refuse && over.largest_count == 0 && over.reason.is_some());
         }
         ledger.close().await;
     });

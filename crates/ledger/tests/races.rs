@@ -5,7 +5,7 @@ mod common;
 use common::{Asker, Place, complaint, on_every_store, read, repeat, spend};
 use paygo_ledger::Ledger;
 use paygo_ledger::ledger::Requester;
-use paygo_ledger::words::{Cancel, Commit, NewToken, Spend, Verdict};
+use paygo_ledger::words::{Cancel, Commit, Decision, NewToken, Spend};
 use serde_json::{Value, json};
 
 const CLIENTS: u32 = 64;
@@ -73,7 +73,7 @@ fn overlapping_blocks() {
                         let names: Vec<String> = touched.iter().map(|b| format!("b{b}")).collect();
                         let words = json!({"id": format!("q{i}"), "mechanism": pure("0.01"), "blocks": names});
                         let answer = asker.try_spend(read::<Spend>(words)).await.expect("an answer");
-                        if answer.decision == Verdict::Admit {
+                        if answer.decision == Decision::Admit {
                             admitted.push(touched);
                         }
                     }

@@ -54,7 +54,7 @@ impl<'a> View<'a> {
 
 /// What happens to the numbers that are in the target already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum Existing {
     /// They are replaced; whatever they were, NaN included, is gone.
     Replace,
     /// The product is added to them.
@@ -73,7 +73,7 @@ const SMALL: usize = 256;
 ///
 /// # Panics
 /// When the shapes do not fit.
-pub fn multiply(target: &mut [f32], mode: Target, left: View<'_>, right: View<'_>) {
+pub fn multiply(target: &mut [f32], mode: Existing, left: View<'_>, right: View<'_>) {
     let (m, k, n) = (left.rows, left.columns, right.columns);
     assert_eq!(k, right.rows, "the inner sizes of a product");
     assert_eq!(m.checked_mul(n), Some(target.len()), "the target of a product");
@@ -81,7 +81,7 @@ pub fn multiply(target: &mut [f32], mode: Target, left: View<'_>, right: View<'_
         return;
     }
     if k == 0 {
-        if mode == Target::Replace {
+        if mode == Existing::Replace {
             target.fill(0.0);
         }
         return;
@@ -110,7 +110,7 @@ pub fn multiply(target: &mut [f32], mode: Target, left: View<'_>, right: View<'_
 
 /// Products of at most [`RUN`] terms, added up in order.
 #[expect(unsafe_code, reason = "gemm takes pointers")]
-fn in_runs(target: &mut [f32], mode: Target, left: View<'_>, right: View<'_>) {
+fn in_runs(target: &mut [f32], mode: Existing, left: View<'_>, right: View<'_>) {
     let (m, k, n) = (left.rows, left.columns, right.columns);
     assert!(k == right.rows && m * n == target.len() && m * n * k > 0, "checked before");
     let distance = |length: usize| isize::try_from(length).expect("a slice is shorter than isize::MAX");
@@ -129,7 +129,7 @@ fn in_runs(target: &mut [f32], mode: Target, left: View<'_>, right: View<'_>) {
                 target.as_mut_ptr(),
                 1,
                 distance(n),
-                mode == Target::Add || start > 0,
+                mode == Existing::Add || start > 0,
                 a.as_ptr(),
                 distance(left.column_distance),
                 distance(left.row_distance),
@@ -177,14 +177,14 @@ mod tests {
                 (View::new(&at, k, m).transposed(), View::new(&bt, n, k).transposed()),
             ];
             for (left, right) in views {
-                for mode in [Target::Replace, Target::Add] {
-                    let before = if mode == Target::Add { 2.0 } else { f32::NAN };
+                for mode in [Existing::Replace, Existing::Add] {
+                    let before = if mode == Existing::Add { 2.0 } else { f32::NAN };
                     let mut target = vec![before; m * n];
                     multiply(&mut target, mode, left, right);
                     for (i, &found) in target.iter().enumerate() {
                         let exact: f64 =
                             (0..k).map(|j| f64::from(a[i / n * k + j]) * f64::from(b[j * n + i % n])).sum();
-                        let start = if mode == Target::Add { 2.0 } else { 0.0 };
+                        let start = if mode == Existing::Add { 2.0 } else { 0.0 };
                         assert!((f64::from(found) - exact - start).abs() < 1e-5, "{m} {k} {n} {found} {exact}");
                     }
                 }
@@ -210,6 +210,6 @@ mod tests {
     #[should_panic(expected = "the inner sizes")]
     fn shapes_must_fit() {
         let a = [0.0; 6];
-        multiply(&mut [0.0; 4], Target::Replace, View::new(&a, 2, 3), View::new(&a[..4], 2, 2));
+        multiply(&mut [0.0; 4], Existing::Replace, View::new(&a, 2, 3), View::new(&a[..4], 2, 2));
     }
 }

@@ -1,14 +1,14 @@
 //! Products with few columns: logistic regression of two classes, and the like.
 
-use crate::{Target, View, vectorized};
+use crate::{Existing, View, vectorized};
 use pulp::{Simd, WithSimd};
 
 /// Up to this many columns.
 pub(crate) const COLUMNS: usize = 4;
 
 /// As [`crate::multiply`], whose checks were made.
-pub(crate) fn multiply(target: &mut [f32], mode: Target, left: View<'_>, right: View<'_>) {
-    if mode == Target::Replace {
+pub(crate) fn multiply(target: &mut [f32], mode: Existing, left: View<'_>, right: View<'_>) {
+    if mode == Existing::Replace {
         target.fill(0.0);
     }
     // Column after column.

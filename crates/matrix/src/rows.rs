@@ -3,7 +3,7 @@
 //! Training relies on it: whether somebody's example is in a batch must not change what another's becomes, in any bit. Which kernel
 //! multiplies depends on the machine, so that it holds where this was built says nothing about where it runs.
 
-use crate::{Target, View, multiply};
+use crate::{Existing, View, multiply};
 
 /// On this machine, what a row of a product becomes depends on the rows beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub fn check_rows() -> Result<(), RowsKnowEachOther> {
 fn check(
     shapes: &[(usize, usize)],
     rows: &[usize],
-    multiply: impl Fn(&mut [f32], Target, View<'_>, View<'_>),
+    multiply: impl Fn(&mut [f32], Existing, View<'_>, View<'_>),
 ) -> Result<(), RowsKnowEachOther> {
     let most = rows.iter().copied().max().unwrap_or(0);
     for &(length, columns) in shapes {
@@ -54,7 +54,7 @@ fn check(
             let product = |rows: std::ops::Range<usize>| {
                 let mut target = vec![0.5; rows.len() * columns];
                 let left = View::new(&a[rows.start * length..rows.end * length], rows.len(), length);
-                multiply(&mut target, Target::Add, left, right);
+                multiply(&mut target, Existing::Add, left, right);
                 target
             };
             let all = product(0..most);
@@ -108,7 +108,7 @@ mod tests {
     /// A product that adds up in another order where there are few rows, as some kernels do, is found out.
     #[test]
     fn a_product_whose_rows_know_each_other_is_found_out() {
-        let faulty = |target: &mut [f32], mode: Target, left: View<'_>, right: View<'_>| {
+        let faulty = |target: &mut [f32], mode: Existing, left: View<'_>, right: View<'_>| {
             multiply(target, mode, left, right);
             if target.len() < 64 {
                 target[0] = target[0].next_up();

@@ -33,7 +33,7 @@ impl Amount {
     /// More than any finite amount (which end below 3.4·10²⁰).
     pub const INFINITE: Self = Self(u128::MAX);
     /// The largest finite amount.
-    const LARGEST: Self = Self(u128::MAX - 1);
+    const MAX: Self = Self(u128::MAX - 1);
 
     /// The least amount at or above `x`; +∞ for NaN, 0 for a negative number.
     #[must_use]
@@ -46,7 +46,7 @@ impl Amount {
     /// below.
     #[must_use]
     pub fn from_f64_down(x: f64) -> Option<Self> {
-        scaled(x).map(|(floor, _)| if x < f64::INFINITY { floor.min(Self::LARGEST) } else { floor })
+        scaled(x).map(|(floor, _)| if x < f64::INFINITY { floor.min(Self::MAX) } else { floor })
     }
 
     /// The least amount at or above the decimal number in `text`; `None` when it is not one or is negative.
@@ -60,7 +60,7 @@ impl Amount {
     #[must_use]
     pub fn from_decimal_down(text: &str) -> Option<Self> {
         let infinite = text.trim_start_matches('+') == "inf";
-        decimal(text).map(|(floor, _)| if infinite { floor } else { floor.min(Self::LARGEST) })
+        decimal(text).map(|(floor, _)| if infinite { floor } else { floor.min(Self::MAX) })
     }
 
     /// The least amount at or above `numerator/denominator`; +∞ for a denominator of 0 or where the integers do not fit in
@@ -150,7 +150,7 @@ impl Amount {
             Some(square) => Self(square / ONE),
             None => match self.0.checked_mul(self.0 / ONE) {
                 Some(square) if square < u128::MAX => Self(square),
-                Some(_) | None => Self::LARGEST,
+                Some(_) | None => Self::MAX,
             },
         }
     }

@@ -16,9 +16,9 @@ pub struct IntervalChart {
 }
 
 /// Labels are cut to this many characters.
-const LONGEST_LABEL: usize = 24;
+const MAX_LABEL: usize = 24;
 /// Only so many labels are written.
-const MOST_LABELS: usize = 40;
+const MAX_LABELS: usize = 40;
 
 impl IntervalChart {
     /// The chart as a self-contained SVG.
@@ -64,11 +64,11 @@ impl IntervalChart {
             let row = (rows - y - 0.5).round() as usize;
             let middle = ((rows - y).fract() - 0.5).abs() < 1e-6;
             match self.points.get(row) {
-                Some((label, ..)) if middle => label.chars().take(LONGEST_LABEL).collect(),
+                Some((label, ..)) if middle => label.chars().take(MAX_LABEL).collect(),
                 Some(_) | None => String::new(),
             }
         };
-        let written = self.points.len() <= MOST_LABELS;
+        let written = self.points.len() <= MAX_LABELS;
         chart
             .configure_mesh()
             .disable_y_mesh()

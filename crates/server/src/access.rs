@@ -17,8 +17,9 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use paygo_ledger::Name;
-use paygo_ledger::entry::{Digest, Role};
+use paygo_ledger::entry::Digest;
 use paygo_ledger::ledger::Requester;
+use paygo_ledger::request::Needs;
 use paygo_ledger::state::{State, Token};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -41,6 +42,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
+/// Two lines by hand: axum-extra would bring two more crates for them.
 fn cookie(headers: &HeaderMap) -> Option<&str> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|value| value.split(';')).find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
@@ -94,42 +96,19 @@ impl Caller {
         Requester { name: holder.clone(), explicit_curves: *explicit_curves, token: Some(*hash) }
     }
 
-    fn needs(&self, allowed: bool, what: &'static str) -> Result<Requester, Problem> {
-        if allowed {
-            return Ok(self.requester());
+    /// Whether the token allows something, with a dataset or without.
+    pub(crate) fn may(&self, needs: Needs, dataset: Option<&Name>) -> Result<Requester, Problem> {
+        let Token { holder, role, datasets, .. } = &self.token;
+        let refused = |needs: Needs| {
+            tracing::warn!(%holder, %role, what = needs.sentence(), "not allowed");
+            Err(Problem::Forbidden(needs.sentence()))
+        };
+        if dataset.is_some_and(|dataset| !self.token.covers(dataset)) {
+            return refused(Needs::Look);
         }
-        tracing::warn!(holder = %self.token.holder, role = %self.token.role, what, "not allowed");
-        Err(Problem::Forbidden(what))
-    }
-
-    /// May look at a dataset.
-    pub(crate) fn looks(&self, dataset: &Name) -> Result<Requester, Problem> {
-        self.needs(self.token.covers(dataset), "it is not about this dataset")
-    }
-
-    /// May spend.
-    pub(crate) fn spends(&self, dataset: &Name) -> Result<Requester, Problem> {
-        self.looks(dataset)?;
-        let allowed = matches!(self.token.role, Role::Admin | Role::Steward | Role::Spender);
-        self.needs(allowed, "to spend takes a spender, steward or admin")
-    }
-
-    /// May change how a dataset is kept.
-    pub(crate) fn keeps(&self, dataset: &Name) -> Result<Requester, Problem> {
-        self.looks(dataset)?;
-        let allowed = matches!(self.token.role, Role::Admin | Role::Steward);
-        self.needs(allowed, "this takes a steward or admin")
-    }
-
-    /// May make datasets and tokens.
-    pub(crate) fn administers(&self) -> Result<Requester, Problem> {
-        let allowed = self.token.role == Role::Admin && self.token.datasets.is_none();
-        self.needs(allowed, "this takes an admin of all datasets")
-    }
-
-    /// May read the whole log.
-    pub(crate) fn audits(&self) -> Result<Requester, Problem> {
-        let allowed = matches!(self.token.role, Role::Admin | Role::Auditor) && self.token.datasets.is_none();
-        self.needs(allowed, "this takes an auditor or admin of all datasets")
+        if !needs.allows(*role) || (needs.is_everywhere() && datasets.is_some()) {
+            return refused(needs);
+        }
+        Ok(self.requester())
     }
 }

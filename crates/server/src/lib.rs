@@ -43,7 +43,7 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// How long a part of a body may take to arrive.
 const BODY: Duration = Duration::from_secs(10);
 /// Pages of one token that are kept up to date at once.
-const MOST_STREAMS: usize = 32;
+const MAX_STREAMS: usize = 32;
 /// How often what others wrote is taken in: tokens that were revoked elsewhere are refused here that much later.
 const REFRESH: Duration = Duration::from_millis(250);
 
@@ -65,7 +65,7 @@ impl Service {
     #[must_use]
     pub fn new(ledger: Ledger, rate: u32, secure: bool) -> Arc<Self> {
         let (limiter, metrics) = (limits::Limiter::new(rate), metrics::Metrics::new());
-        let streams = limits::Tickets::new(MOST_STREAMS);
+        let streams = limits::Tickets::new(MAX_STREAMS);
         Arc::new(Self { ledger, limiter, streams, metrics, secure, ending: watch::Sender::new(false) })
     }
 
@@ -90,7 +90,7 @@ impl Service {
 
 /// Everything that is served.
 pub fn app(service: Arc<Service>) -> Router {
-    let (api, description) = api::router().split_for_parts();
+    let (api, description) = api::router();
     let swagger = SwaggerUi::new("/docs").url("/v1/openapi.json", description);
     // Its pages set styles of their own.
     let loose = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; \
@@ -108,7 +108,7 @@ pub fn app(service: Arc<Service>) -> Router {
         .layer(RequestBodyTimeoutLayer::new(BODY))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(DefaultBodyLimit::max(api::LONGEST_BODY));
+        .layer(DefaultBodyLimit::max(api::MAX_BODY));
     Router::new()
         .merge(api)
         .merge(pages::router())

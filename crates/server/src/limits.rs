@@ -1,4 +1,6 @@
 //! How often somebody may ask: a bucket for each that fills up again over time. And how much somebody may hold at once.
+//!
+//! By hand and not by `governor`: the memory for strangers must be bounded, which there is a housekeeping job, and here one comparison.
 
 use paygo_ledger::entry::Digest;
 use std::collections::HashMap;
@@ -8,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Buckets that are remembered; past that all are forgotten, and everybody begins with a full one.
-const MOST_BUCKETS: usize = 10_000;
+const MAX_BUCKETS: usize = 10_000;
 /// Failed attempts a second from one address.
 const FAILURES: u32 = 10;
 
@@ -40,7 +42,7 @@ impl Limiter {
             Whose::Peer(_) => FAILURES,
         });
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= MOST_BUCKETS {
+        if buckets.len() >= MAX_BUCKETS {
             buckets.clear();
         }
         let (left, since) = buckets.entry(whose).or_insert((rate, now));

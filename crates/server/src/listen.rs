@@ -24,13 +24,13 @@ use tokio_rustls::TlsAcceptor;
 use tower::Service as _;
 
 /// Connections at once; more wait to be taken.
-const MOST_CONNECTIONS: usize = 4096;
+const MAX_CONNECTIONS: usize = 4096;
 /// Connections at once from one address; more are closed. A proxy is one address.
-const MOST_OF_ONE: usize = 1024;
+const MAX_CONNECTIONS_OF_ONE: usize = 1024;
 /// How long what was begun may take to end.
 const FAREWELL: Duration = Duration::from_secs(30);
 /// The longest head of a request.
-const LONGEST_HEAD: usize = 1 << 16;
+const MAX_HEAD: usize = 1 << 16;
 
 /// How connections are taken.
 #[derive(Clone)]
@@ -76,8 +76,8 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError
 
 /// Takes connections until `end`, then answers what was begun.
 pub async fn listen(listener: TcpListener, app: Router, door: Door, end: impl Future<Output = ()>) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    let tickets = Tickets::new(MOST_OF_ONE);
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let tickets = Tickets::new(MAX_CONNECTIONS_OF_ONE);
     let graceful = GracefulShutdown::new();
     let (tls, patience) = (door.tls.map(TlsAcceptor::from), door.patience);
     tokio::pin!(end);
@@ -134,7 +134,7 @@ async fn converse(
         app.clone().call(request)
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(LONGEST_HEAD);
+    builder.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(MAX_HEAD);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%peer, %error, "a connection ended");

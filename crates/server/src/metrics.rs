@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use metrics::{Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+use paygo_ledger::request::Needs;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -81,7 +82,7 @@ pub(crate) async fn measure(State(service): State<Arc<Service>>, request: Reques
 
 /// The numbers by now, for an auditor's token.
 pub(crate) async fn show(State(service): State<Arc<Service>>, caller: Caller) -> Result<Response, Problem> {
-    caller.audits()?;
+    caller.may(Needs::Audit, None)?;
     #[expect(clippy::cast_precision_loss, reason = "gauges are doubles")]
     let double = |n: u64| n as f64;
     let metrics = &service.metrics;

@@ -6,7 +6,12 @@ use common::{Served, Setup, rho};
 use paygo_client::{Client, ClientError};
 use paygo_ledger::Name;
 use paygo_ledger::entry::Role;
-use paygo_ledger::words::{Cancel, Commit, Question, Reserve, Spend, Verdict};
+use paygo_ledger::request::{
+    Ask, CloseDataset, ListDatasets, ListDecisions, ListTokens, RevokeToken, ShowDataset, ShowHead,
+};
+use paygo_ledger::words::{
+    Cancel, Commit, Decision, NewAllowance, NewBlocks, NewDataset, NewToken, Question, Reserve, Spend,
+};
 use paygo_server::{Door, tls};
 use paygo_testkit::postgres::Server;
 use serde_json::{Value, json};
@@ -65,47 +70,48 @@ fn spend_retry_refuse() {
 fn a_client_of_every_word() {
     let served = Served::new();
     let root = Client::new(&served.url(""), served.token("root", Role::Admin, None)).expect("a client");
-    assert_eq!((root.me().expect("me").holder.as_str(), root.datasets().expect("none").len()), ("root", 0));
+    assert_eq!((root.me().expect("me").holder.as_str(), root.ask(&(), ListDatasets).expect("none").len()), ("root", 0));
     let events: Name = read(json!("events"));
     let new = json!({"name": "events", "filter": {"kind": "zcdp", "rho": 1}, "blocks": ["jan"]});
-    assert!(!root.create_dataset(&read(new.clone())).expect("made").repeated);
-    assert!(root.create_dataset(&read(new)).expect("there").repeated);
-    root.add_blocks(&events, &read(json!({"blocks": ["feb"]}))).expect("added");
-    root.set_allowance(&events, &read(json!({"name": "ads", "members": ["ann"], "rho": "0.3"}))).expect("set");
+    assert!(!root.ask(&(), read::<NewDataset>(new.clone())).expect("made").repeated);
+    assert!(root.ask(&(), read::<NewDataset>(new)).expect("there").repeated);
+    root.ask(&events, read::<NewBlocks>(json!({"blocks": ["feb"]}))).expect("added");
+    root.ask(&events, read::<NewAllowance>(json!({"name": "ads", "members": ["ann"], "rho": "0.3"}))).expect("set");
 
-    let granted =
-        root.grant(&read(json!({"holder": "ann", "role": "spender", "datasets": ["events"]}))).expect("granted");
+    let granted = root
+        .ask(&(), read::<NewToken>(json!({"holder": "ann", "role": "spender", "datasets": ["events"]})))
+        .expect("granted");
     let ann = Client::new(&served.url("/"), &granted.token).expect("a client");
     let spend =
         |id: &str, amount: &str| -> Spend { read(json!({"id": id, "mechanism": rho(amount), "blocks": ["jan"]})) };
-    assert_eq!(ann.spend(&events, &spend("a", "0.2")).expect("an answer").decision, Verdict::Admit);
-    let refused = ann.spend(&events, &spend("b", "0.2")).expect("an answer");
-    assert_eq!((refused.decision, refused.account.to_string()), (Verdict::Refuse, "allowance ads".to_owned()));
+    assert_eq!(ann.ask(&events, spend("a", "0.2")).expect("an answer").decision, Decision::Admit);
+    let refused = ann.ask(&events, spend("b", "0.2")).expect("an answer");
+    assert_eq!((refused.decision, refused.account.to_string()), (Decision::Refuse, "allowance ads".to_owned()));
     let question: Question = read(json!({"mechanism": rho("0.1"), "blocks": "all"}));
-    assert_eq!(ann.what_if(&events, &question).expect("an answer").largest_count, 1);
+    assert_eq!(ann.ask(&events, question).expect("an answer").largest_count, 1);
 
     let hold: Reserve =
         read(json!({"id": "run", "mechanism": {"repeat": {"count": 4, "of": rho("0.1")}}, "blocks": ["feb"]}));
-    assert_eq!(root.reserve(&events, &hold).expect("an answer").decision, Verdict::Admit);
-    root.commit(&events, &Commit { id: read(json!("run")), used: Some(1) }).expect("done");
-    let missing_word = root.cancel(&events, &Cancel { id: read(json!("run")), nothing_drawn: false });
+    assert_eq!(root.ask(&events, hold).expect("an answer").decision, Decision::Admit);
+    root.ask(&events, Commit { id: read(json!("run")), used: Some(1) }).expect("done");
+    let missing_word = root.ask(&events, Cancel { id: read(json!("run")), nothing_drawn: false });
     assert!(matches!(missing_word, Err(ClientError::Problem { status: 422, code, .. }) if code == "nothing_drawn"));
-    root.cancel(&events, &Cancel { id: read(json!("run")), nothing_drawn: true }).expect("done");
-    let view = root.dataset(&events).expect("a view");
+    root.ask(&events, Cancel { id: read(json!("run")), nothing_drawn: true }).expect("done");
+    let view = root.ask(&events, ShowDataset).expect("a view");
     let spent: Vec<String> = view.accounts.iter().map(|account| account.spent["rho"].text()).collect();
     assert_eq!(spent, ["0.1", "0.2"], "feb, jan");
-    assert_eq!(root.decisions(&events).expect("decisions").len(), 3);
+    assert_eq!(root.ask(&events, ListDecisions).expect("decisions").len(), 3);
 
-    assert!(matches!(ann.close_dataset(&events), Err(ClientError::Problem { status: 403, .. })));
-    root.close_dataset(&events).expect("closed");
-    let late = ann.spend(&events, &spend("c", "0.01"));
+    assert!(matches!(ann.ask(&events, CloseDataset), Err(ClientError::Problem { status: 403, .. })));
+    root.ask(&events, CloseDataset).expect("closed");
+    let late = ann.ask(&events, spend("c", "0.01"));
     assert!(matches!(late, Err(ClientError::Problem { status: 409, code, .. }) if code == "dataset_closed"));
-    assert_eq!(ann.spend(&events, &spend("a", "0.2")).expect("the first answer").decision, Verdict::Admit);
+    assert_eq!(ann.ask(&events, spend("a", "0.2")).expect("the first answer").decision, Decision::Admit);
 
-    assert_eq!(root.tokens().expect("tokens").len(), 2);
-    root.revoke(&granted.hash).expect("revoked");
+    assert_eq!(root.ask(&(), ListTokens).expect("tokens").len(), 2);
+    root.ask(&granted.hash, RevokeToken).expect("revoked");
     assert!(matches!(ann.me(), Err(ClientError::Problem { status: 401, .. })));
-    let head = root.head().expect("the head");
+    let head = root.ask(&(), ShowHead).expect("the head");
     let lines = root.lines(0, 1000).expect("the log");
     assert_eq!(lines.len() as u64, head.entry);
     assert_eq!(paygo_ledger::entry::Digest::of(lines.last().expect("a line")), head.receipt);
@@ -121,7 +127,7 @@ fn a_client_asks_again_until_somebody_answers() {
     served.end();
     let sales: Name = read(json!("sales"));
     let spend: Spend = read(json!({"id": "q", "mechanism": rho("0.1")}));
-    let nobody = client.spend(&sales, &spend).expect_err("nobody is there").to_string();
+    let nobody = client.ask(&sales, spend).expect_err("nobody is there").to_string();
     assert!(nobody.contains("whether it was charged is not known"), "{nobody}");
     for wrong in ["", "ftp://x", "http://", "127.0.0.1"] {
         assert!(Client::new(wrong, "paygo_1").expect_err("no address").to_string().contains("expected http://host"));

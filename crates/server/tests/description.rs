@@ -1,4 +1,6 @@
 //! Requests made up from the API's own description, sound and unsound ones: never a 5xx, every answer as described, and a log that holds.
+//!
+//! By hand and not by `jsonschema`: the same walk over the types that checks values makes them.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};

@@ -1,4 +1,6 @@
 //! A real Chromium for tests, driven through `chromedriver`.
+//!
+//! By hand and not by `fantoccini`: tests wait for answers, so they need no runtime, and no ten crates more.
 
 use serde_json::{Value, json};
 use std::io::Write;

@@ -57,6 +57,8 @@ pub struct Sampler {
     batching: Batching,
     neighbors: Neighbors,
     public_size: u64,
+    /// Sums are made ready for half as many more examples than this: the public size, of the whole where this is a part.
+    capacity: u64,
     examples: u32,
 }
 
@@ -72,12 +74,31 @@ impl Sampler {
         public_size: u64,
         examples: usize,
     ) -> Result<Self, BatchingError> {
+        Self::within(batching, neighbors, public_size, public_size, examples)
+    }
+
+    /// For a part of the examples, whose sums are divided by a smaller number. However many of all examples coins put into it, it is
+    /// never too large.
+    ///
+    /// # Errors
+    /// As [`Sampler::new`].
+    pub fn part(&self, public_size: u64, examples: usize) -> Result<Self, BatchingError> {
+        Self::within(self.batching, self.neighbors, public_size, self.capacity.max(public_size), examples)
+    }
+
+    fn within(
+        batching: Batching,
+        neighbors: Neighbors,
+        public_size: u64,
+        capacity: u64,
+        examples: usize,
+    ) -> Result<Self, BatchingError> {
         let few = u32::try_from(examples).map_err(|_| OutOfDomain::new("examples", examples, "fewer than 2^32"))?;
         if public_size == 0 {
             return Err(OutOfDomain::new("public_size", public_size, "at least 1").into());
         }
         // For the eyes of whoever has the examples, like every error about them.
-        if public_size.saturating_mul(3) < 2 * u64::from(few) {
+        if capacity.saturating_mul(3) < 2 * u64::from(few) {
             let allowed = "at least two thirds of the examples there are: sums of so many more would round more than is accounted for";
             return Err(OutOfDomain::new("public_size", public_size, allowed).into());
         }
@@ -98,7 +119,7 @@ impl Sampler {
                 }
             }
         }
-        let sampler = Self { batching, neighbors, public_size, examples: few };
+        let sampler = Self { batching, neighbors, public_size, capacity, examples: few };
         // Whatever can be wrong with a round is wrong with this one.
         sampler.round(NoiseMultiplier::new(1.0)?)?;
         Ok(sampler)
@@ -126,14 +147,18 @@ impl Sampler {
     /// # Errors
     /// As [`Sampler::new`].
     pub fn with(&self, batching: Batching) -> Result<Self, BatchingError> {
-        Self::new(batching, self.neighbors, self.public_size, self.examples as usize)
+        Self::within(batching, self.neighbors, self.public_size, self.capacity, self.examples as usize)
     }
 
     /// The public number that a batch's sum is divided by: its expected size.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "below 2^53 in any memory")]
     pub fn divisor(&self) -> f64 {
-        let size = self.public_size as f64;
+        self.batch_of(self.public_size)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53 in any memory")]
+    fn batch_of(&self, size: u64) -> f64 {
+        let size = size as f64;
         match self.batching {
             Batching::Full => size,
             Batching::Poisson { sampling_probability } => size * sampling_probability,
@@ -147,6 +172,12 @@ impl Sampler {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of examples")]
     pub fn expected(&self) -> usize {
         (self.divisor().round() as usize).max(1)
+    }
+
+    /// Public: how large a batch sums are made ready for.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of examples")]
+    pub(crate) fn prepared_for(&self) -> usize {
+        (self.batch_of(self.capacity).round() as usize).max(1)
     }
 
     /// Public: how many rounds are a pass over the data.
@@ -169,29 +200,32 @@ impl Sampler {
         }
     }
 
-    /// The next round with this noise, relative to what one example can do to a sum of clipped gradients by being there or not.
+    /// What two neighbors can do to a sum of clipped gradients, over the clip norm: replacing an example takes one away and adds another.
+    #[must_use]
+    pub const fn reach(&self) -> f64 {
+        match self.neighbors {
+            Neighbors::AddRemove | Neighbors::ZeroOut => 1.0,
+            Neighbors::ReplaceOne => 2.0,
+        }
+    }
+
+    /// The next round with this noise, relative to the sensitivity, as in a plan: what two neighbors can do to the sum.
     ///
     /// # Errors
     /// [`BatchingError`] when the batching is not accounted under the neighbor relation.
     pub fn round(&self, noise_multiplier: NoiseMultiplier) -> Result<Round, BatchingError> {
-        // Replacing an example takes one away and adds another: twice the sensitivity, half the multiplier (exactly).
-        let charged = match self.neighbors {
-            Neighbors::AddRemove | Neighbors::ZeroOut => noise_multiplier,
-            Neighbors::ReplaceOne => NoiseMultiplier::new(noise_multiplier.get() / 2.0)?,
-        };
         let single = match self.batching {
-            Batching::Full => Single::Gaussian(Gaussian { noise_multiplier: charged }),
+            Batching::Full => Single::Gaussian(Gaussian { noise_multiplier }),
             Batching::Poisson { sampling_probability } => Single::PoissonSampledGaussian(PoissonSampledGaussian {
                 sampling_probability: positive(sampling_probability)?,
-                noise_multiplier: charged,
+                noise_multiplier,
             }),
-            Batching::BallsAndBins { batches } => Single::BallsAndBinsEpoch(BallsAndBinsEpoch {
-                batches: Count::new(batches)?,
-                noise_multiplier: charged,
-            }),
+            Batching::BallsAndBins { batches } => {
+                Single::BallsAndBinsEpoch(BallsAndBinsEpoch { batches: Count::new(batches)?, noise_multiplier })
+            }
             Batching::Shuffled { .. } => {
                 let batches = usize::try_from(self.steps_per_round()).unwrap_or(usize::MAX);
-                let noise = vec![charged; batches];
+                let noise = vec![noise_multiplier; batches];
                 Single::PartitionedEpoch(PartitionedEpoch::new(Assignment::Reshuffled, noise)?)
             }
         };
@@ -356,12 +390,25 @@ mod tests {
             assert_eq!(cost(ALL[1], neighbors), Ok(expect(poisson, neighbors)));
             assert_eq!(cost(ALL[2], neighbors), Ok(expect(bins, neighbors)));
         }
-        // Replacing is twice the sensitivity: four times the price.
-        assert_eq!(cost(ALL[0], ReplaceOne), Ok(expect(r#"{"gaussian": {"noise_multiplier": 1.0}}"#, ReplaceOne)));
+        // Noise is relative to the sensitivity, as in a plan; replacing has twice the sensitivity, and gets twice the noise.
+        assert_eq!(cost(ALL[0], ReplaceOne), Ok(expect(gaussian, ReplaceOne)));
+        let reach = [AddRemove, ZeroOut, ReplaceOne].map(|neighbors| sampler(ALL[0], neighbors).expect("one").reach());
+        assert_eq!(reach, [1.0, 1.0, 2.0]);
         let rho = |batching, neighbors| cost(batching, neighbors).expect("a cost").rho().expect("a rho").get();
-        assert_eq!((rho(ALL[3], ZeroOut), rho(ALL[3], ReplaceOne)), (0.125, 0.5));
+        assert_eq!((rho(ALL[3], ZeroOut), rho(ALL[3], ReplaceOne)), (0.125, 0.125));
         for (batching, neighbors) in [(ALL[1], ReplaceOne), (ALL[2], ReplaceOne), (ALL[3], AddRemove)] {
             assert!(matches!(cost(batching, neighbors), Err(BatchingError::Cost(_))), "{batching:?} {neighbors:?}");
+        }
+    }
+
+    /// Whatever share of all examples coins put into a part, its size is no error: an error would tell something about them.
+    #[test]
+    fn no_part_is_too_large() {
+        let whole = Sampler::new(Batching::Full, Neighbors::AddRemove, 1000, 1500).expect("a sampler");
+        assert!(Sampler::new(Batching::Full, Neighbors::AddRemove, 250, 1500).is_err());
+        for examples in [0, 250, 376, 1500] {
+            let part = whole.part(250, examples).expect("a part");
+            assert_eq!((part.divisor(), part.prepared_for()), (250.0, 1000));
         }
     }
 

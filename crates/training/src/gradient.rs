@@ -14,7 +14,7 @@
 //! - Norms are taken larger than computed by [`NORM_MARGIN`], more than the error of computing them.
 
 use crate::data::Examples;
-use crate::model::{Chunk, Findings, MissingGradient, Model, Target};
+use crate::model::{Chunk, Existing, Findings, MissingGradient, Model};
 use crate::vector::vectorized;
 use paygo_accounting::params::{Neighbors, OutOfDomain};
 use paygo_accounting::secret::Secret;
@@ -161,18 +161,18 @@ pub struct Personal<'a> {
 }
 
 /// The part of a [`Scaling`] that belongs to a chain or a chunk.
-enum Part<'a> {
+enum Share<'a> {
     None,
     Clip(&'a Clip),
     Personal(Personal<'a>),
 }
 
-impl<'a> Part<'a> {
+impl<'a> Share<'a> {
     /// Takes the first `count` examples off.
-    fn take(&mut self, count: usize) -> Part<'a> {
+    fn take(&mut self, count: usize) -> Share<'a> {
         match self {
-            Self::None => Part::None,
-            Self::Clip(clip) => Part::Clip(clip),
+            Self::None => Share::None,
+            Self::Clip(clip) => Share::Clip(clip),
             Self::Personal(personal) => {
                 let (spent, rest) = std::mem::take(&mut personal.spent).split_at_mut(count);
                 personal.spent = rest;
@@ -181,7 +181,7 @@ impl<'a> Part<'a> {
                     personal.sampled = Some(rest);
                     first
                 });
-                Part::Personal(Personal { spent, charge: personal.charge, sampled })
+                Share::Personal(Personal { spent, charge: personal.charge, sampled })
             }
         }
     }
@@ -191,19 +191,19 @@ impl<'a> Part<'a> {
 struct Chain {
     sum: Vec<f32>,
     /// Whether anything is in the sum: if not, its numbers are of another chain.
-    mode: Target,
+    mode: Existing,
     loss: f64,
     correct: usize,
 }
 
 impl Chain {
     const fn new() -> Self {
-        Self { sum: Vec::new(), mode: Target::Replace, loss: 0.0, correct: 0 }
+        Self { sum: Vec::new(), mode: Existing::Replace, loss: 0.0, correct: 0 }
     }
 
     /// A chunk is in the sum.
     fn count(&mut self, findings: &Findings) {
-        self.mode = Target::Add;
+        self.mode = Existing::Add;
         let finite = |&loss: &f32| if loss.is_finite() { f64::from(loss) } else { 0.0 };
         self.loss += findings.losses.iter().map(finite).sum::<f64>();
         self.correct += findings.correct.iter().filter(|&&correct| correct).count();
@@ -318,17 +318,17 @@ impl<'a, M: Model + ?Sized> Summer<'a, M> {
         let mut sampled = Vec::new();
         let mut back = None;
         let mut rest = match (scaling, &order) {
-            (Scaling::None, _) => Part::None,
-            (Scaling::Clip(clip), _) => Part::Clip(clip),
-            (Scaling::Personal(personal), None) => Part::Personal(personal),
+            (Scaling::None, _) => Share::None,
+            (Scaling::Clip(clip), _) => Share::Clip(clip),
+            (Scaling::Personal(personal), None) => Share::Personal(personal),
             (Scaling::Personal(personal), Some(order)) => {
                 moved.extend(order.iter().map(|&at| personal.spent[at as usize]));
                 sampled.extend(order.iter().map(|&at| personal.sampled.is_none_or(|sampled| sampled[at as usize])));
                 back = Some((personal.spent, order));
-                Part::Personal(Personal { spent: &mut moved, charge: personal.charge, sampled: Some(&sampled) })
+                Share::Personal(Personal { spent: &mut moved, charge: personal.charge, sampled: Some(&sampled) })
             }
         };
-        let mut chains: Vec<(Range<usize>, Part<'_>)> =
+        let mut chains: Vec<(Range<usize>, Share<'_>)> =
             self.cut(&positions).into_iter().map(|chain| (chain.clone(), rest.take(chain.len()))).collect();
         let mut found = BatchFindings { count: batch.len(), ..BatchFindings::default() };
         (self.first, self.pending) = (true, 0);
@@ -524,11 +524,11 @@ enum Rows<'a> {
 
 impl Rows<'_> {
     /// Those in a range, brought together if need be.
-    fn chunk<'a>(&'a self, range: Range<usize>, gathered: &'a mut Gathered) -> Chunk<'a> {
+    fn chunk<'a>(&'a self, range: Range<usize>, gathered: &'a mut OwnChunk) -> Chunk<'a> {
         match *self {
             Rows::Arranged(examples) => examples.chunk(range),
             Rows::Listed(examples, positions) => {
-                let Gathered { inputs, labels, squared_norms } = gathered;
+                let OwnChunk { inputs, labels, squared_norms } = gathered;
                 inputs.clear();
                 labels.clear();
                 squared_norms.clear();
@@ -547,13 +547,13 @@ impl Rows<'_> {
 /// What a thread needs to work on a chunk. What is in it is of no importance.
 #[derive(Default)]
 struct Scratch {
-    gathered: Gathered,
+    gathered: OwnChunk,
     work: Work,
 }
 
 /// The examples of a chunk.
 #[derive(Default)]
-struct Gathered {
+struct OwnChunk {
     inputs: Vec<f32>,
     labels: Vec<u32>,
     squared_norms: Vec<f64>,
@@ -582,11 +582,11 @@ impl<M: Model + ?Sized> Task<'_, M> {
         &self,
         scratch: &mut Scratch,
         range: Range<usize>,
-        part: &mut Part<'_>,
+        part: &mut Share<'_>,
         chain: &mut Chain,
     ) -> Result<(), MissingGradient> {
         chain.sum.resize(self.parameters.len(), 0.0);
-        (chain.mode, chain.loss, chain.correct) = (Target::Replace, 0.0, 0);
+        (chain.mode, chain.loss, chain.correct) = (Existing::Replace, 0.0, 0);
         // Chunks of the same size.
         let size = range.len().div_ceil(range.len().div_ceil(self.most).max(1)).max(1);
         for start in range.clone().step_by(size) {
@@ -595,7 +595,7 @@ impl<M: Model + ?Sized> Task<'_, M> {
             let chunk = self.rows.chunk(range, &mut scratch.gathered);
             self.chunk(&mut scratch.work, chunk, &mut part, chain)?;
         }
-        if chain.mode == Target::Replace {
+        if chain.mode == Existing::Replace {
             chain.sum.fill(0.0);
         }
         Ok(())
@@ -605,22 +605,22 @@ impl<M: Model + ?Sized> Task<'_, M> {
         &self,
         work: &mut Work,
         chunk: Chunk<'_>,
-        part: &mut Part<'_>,
+        part: &mut Share<'_>,
         chain: &mut Chain,
     ) -> Result<(), MissingGradient> {
         let rows = chunk.labels.len();
         let Work { memory, findings, norms, factors } = work;
         let memory = at_least(memory, self.model.memory(rows));
         self.model.examine(self.parameters, chunk, memory, findings)?;
-        if matches!(part, Part::None) {
+        if matches!(part, Share::None) {
             self.model.add_gradients(chunk, memory, None, &mut chain.sum, chain.mode);
         } else {
             let norms = at_least(norms, self.model.groups() * rows);
             self.model.squared_norms(chunk, memory, norms);
             match part {
-                Part::None => {}
-                Part::Clip(clip) => clip.factors(rows, norms, factors),
-                Part::Personal(personal) => personal.factors(rows, norms, factors),
+                Share::None => {}
+                Share::Clip(clip) => clip.factors(rows, norms, factors),
+                Share::Personal(personal) => personal.factors(rows, norms, factors),
             }
             // A gradient that is no number contributes nothing, and is as much work as any other: time does not tell.
             silence_the_infinite(rows, norms, factors);

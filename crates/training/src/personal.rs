@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// What each example may spend.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Allowance {
+pub enum ExampleBudget {
     /// ρ of zCDP: full batches.
     Zcdp {
         /// ρ.
@@ -37,7 +37,7 @@ pub enum Allowance {
     },
 }
 
-impl Allowance {
+impl ExampleBudget {
     /// What the gate is asked for, once: what is promised to everybody.
     ///
     /// # Errors
@@ -99,11 +99,11 @@ pub struct Tariff {
     clip_norm: f64,
     /// What single precision can add to an example's effect.
     extra: f64,
-    price: Price,
+    price: Rate,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Price {
+enum Rate {
     /// Proportional to the squared norm.
     Squares(Clipping),
     /// Shares at norms `(level + 1)/LEVELS` of the largest.
@@ -116,7 +116,7 @@ impl Tariff {
     /// # Errors
     /// [`AllowanceError`] when the allowance does not go with the batches, or a number is out of its domain.
     pub fn new(
-        allowance: Allowance,
+        allowance: ExampleBudget,
         batching: Batching,
         noise_std: f64,
         clip_norm: f64,
@@ -128,14 +128,14 @@ impl Tariff {
         // ROUNDING: budgets down.
         let variance = mul_down(noise_std, noise_std);
         let price = match (allowance, batching) {
-            (Allowance::Zcdp { rho }, Batching::Full) => {
-                Price::Squares(Clipping::new(mul_down(2.0 * positive("rho", rho)?, variance), largest)?)
+            (ExampleBudget::Zcdp { rho }, Batching::Full) => {
+                Rate::Squares(Clipping::new(mul_down(2.0 * positive("rho", rho)?, variance), largest)?)
             }
-            (Allowance::Gdp { mu }, Batching::Full) => {
+            (ExampleBudget::Gdp { mu }, Batching::Full) => {
                 let mu = positive("mu", mu)?;
-                Price::Squares(Clipping::new(mul_down(mul_down(mu, mu), variance), largest)?)
+                Rate::Squares(Clipping::new(mul_down(mul_down(mu, mu), variance), largest)?)
             }
-            (Allowance::Renyi { order, limit }, Batching::Poisson { sampling_probability }) => {
+            (ExampleBudget::Renyi { order, limit }, Batching::Poisson { sampling_probability }) => {
                 let limit = positive("limit", limit)?;
                 let (order, q) = (Order::new(order)?, SamplingProbability::new(sampling_probability)?);
                 let mut shares = Vec::with_capacity(LEVELS);
@@ -149,13 +149,13 @@ impl Tariff {
                     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
                     shares.push(share as u32);
                 }
-                Price::Levels(shares)
+                Rate::Levels(shares)
             }
-            (Allowance::Zcdp { .. } | Allowance::Gdp { .. }, batching) => {
-                let given = if matches!(allowance, Allowance::Gdp { .. }) { "gdp" } else { "zcdp" };
+            (ExampleBudget::Zcdp { .. } | ExampleBudget::Gdp { .. }, batching) => {
+                let given = if matches!(allowance, ExampleBudget::Gdp { .. }) { "gdp" } else { "zcdp" };
                 return Err(AllowanceError::Batching { given, batching: word(batching), allowed: "full batches" });
             }
-            (Allowance::Renyi { .. }, batching) => {
+            (ExampleBudget::Renyi { .. }, batching) => {
                 let allowed = "poisson batches; for full ones take zcdp or gdp";
                 return Err(AllowanceError::Batching { given: "renyi", batching: word(batching), allowed });
             }
@@ -174,13 +174,13 @@ impl Tariff {
             return (spent, 1.0);
         }
         let (then, allowed) = match &self.price {
-            Price::Squares(clipping) => {
+            Rate::Squares(clipping) => {
                 let effect = add_up(norm.min(f64::MAX.sqrt() / 2.0), self.extra);
                 let (mut column, mut factor) = ([spent], [0.0]);
                 clipping.round(&mut column, &[mul_up(effect, effect)], &mut factor);
                 (column[0], mul_down(factor[0], effect))
             }
-            Price::Levels(shares) => {
+            Rate::Levels(shares) => {
                 let effect = add_up(norm.min(self.clip_norm), self.extra);
                 let largest = add_up(self.clip_norm, self.extra);
                 #[expect(clippy::cast_precision_loss, reason = "at most 256")]
@@ -218,8 +218,8 @@ impl Tariff {
     #[must_use]
     pub fn most(&self) -> u32 {
         match &self.price {
-            Price::Squares(_) => self.charge(0, f64::INFINITY).0,
-            Price::Levels(shares) => shares[LEVELS - 1].min(FULL),
+            Rate::Squares(_) => self.charge(0, f64::INFINITY).0,
+            Rate::Levels(shares) => shares[LEVELS - 1].min(FULL),
         }
     }
 }
@@ -236,7 +236,7 @@ const fn word(batching: Batching) -> &'static str {
 /// What each example has spent, in shares of its budget.
 #[derive(Clone)]
 pub struct Spending {
-    allowance: Allowance,
+    allowance: ExampleBudget,
     spent: Vec<u32>,
 }
 
@@ -249,19 +249,19 @@ impl std::fmt::Debug for Spending {
 impl Spending {
     /// Nobody has spent anything.
     #[must_use]
-    pub fn new(allowance: Allowance, examples: usize) -> Self {
+    pub fn new(allowance: ExampleBudget, examples: usize) -> Self {
         Self { allowance, spent: vec![0; examples] }
     }
 
     /// What each has spent already; `None` when a share is more than a budget.
     #[must_use]
-    pub fn resume(allowance: Allowance, spent: Vec<u32>) -> Option<Self> {
+    pub fn resume(allowance: ExampleBudget, spent: Vec<u32>) -> Option<Self> {
         spent.iter().all(|&share| share <= FULL).then_some(Self { allowance, spent })
     }
 
     /// What each may spend.
     #[must_use]
-    pub const fn allowance(&self) -> Allowance {
+    pub const fn allowance(&self) -> ExampleBudget {
         self.allowance
     }
 

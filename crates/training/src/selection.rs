@@ -15,7 +15,7 @@ use paygo_accounting::secret::Secret;
 use paygo_noise::{Source, coin};
 
 /// The most candidates.
-const MOST: usize = 1 << 16;
+const MAX_CANDIDATES: usize = 1 << 16;
 
 /// What went wrong; before a candidate was trained, nothing was charged unless it says so.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ impl Selection {
     /// # Errors
     /// [`OutOfDomain`] when there are fewer than two candidates or more than 2¹⁶, or ε is not between 2⁻²⁰ and 2²⁰.
     pub fn new(budgets: Vec<Mechanism>, epsilon: f64) -> Result<Self, OutOfDomain> {
-        if !(2..=MOST).contains(&budgets.len()) {
+        if !(2..=MAX_CANDIDATES).contains(&budgets.len()) {
             return Err(OutOfDomain::new("candidates", budgets.len(), "2 <= candidates <= 2^16"));
         }
         let exact = Fraction::of(epsilon)?;
@@ -86,7 +86,7 @@ impl Selection {
     /// As [`Selection::new`]; and when there are no rounds, or too many.
     pub fn of_plans(candidates: usize, round: &Cost, rounds: u64, epsilon: f64) -> Result<Self, OutOfDomain> {
         let plan = Mechanism::Repeat { count: Count::new(rounds)?, of: Box::new(round.mechanism()) };
-        Self::new(vec![plan; candidates.min(MOST + 1)], epsilon)
+        Self::new(vec![plan; candidates.min(MAX_CANDIDATES + 1)], epsilon)
     }
 
     /// How many candidates.
@@ -178,8 +178,8 @@ impl Selection {
 impl Fraction {
     /// A double as an integer over a power of two: every one of them is.
     fn of(epsilon: f64) -> Result<Self, OutOfDomain> {
-        const LIMIT: f64 = 1_048_576.0;
-        if !(1.0 / LIMIT..=LIMIT).contains(&epsilon) {
+        const MAX_STEPS: f64 = 1_048_576.0;
+        if !(1.0 / MAX_STEPS..=MAX_STEPS).contains(&epsilon) {
             return Err(OutOfDomain::new("epsilon", epsilon, "2^-20 <= epsilon <= 2^20"));
         }
         // Normal: 53 bits, of which the first is not written, times 2^(exponent − 1075).

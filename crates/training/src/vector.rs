@@ -1,7 +1,7 @@
 //! Loops over slices, compiled for the vector units that the machine has.
 
 pub(crate) use paygo_matrix::vectorized;
-use paygo_matrix::{Target, squared_norms};
+use paygo_matrix::{Existing, squared_norms};
 
 /// `‖x‖²`: relative error below 2·10⁻⁵.
 pub(crate) fn squared_norm(x: &[f32]) -> f64 {
@@ -76,11 +76,11 @@ pub(crate) fn write_scaled_rows(target: &mut [f32], matrix: &[f32], factors: &[f
 }
 
 /// Adds up the rows.
-pub(crate) fn add_rows(target: &mut [f32], matrix: &[f32], mode: Target) {
+pub(crate) fn add_rows(target: &mut [f32], matrix: &[f32], mode: Existing) {
     vectorized(
         #[inline(always)]
         || {
-            if mode == Target::Replace {
+            if mode == Existing::Replace {
                 target.fill(0.0);
             }
             for row in matrix.chunks_exact(target.len()) {
@@ -139,11 +139,11 @@ pub(crate) fn copy_lines(
 }
 
 /// Adds up the rows, each multiplied by its factor; by 0, whatever it is, to nothing.
-pub(crate) fn add_scaled_rows(target: &mut [f32], matrix: &[f32], factors: &[f32], mode: Target) {
+pub(crate) fn add_scaled_rows(target: &mut [f32], matrix: &[f32], factors: &[f32], mode: Existing) {
     vectorized(
         #[inline(always)]
         || {
-            if mode == Target::Replace {
+            if mode == Existing::Replace {
                 target.fill(0.0);
             }
             for (row, &factor) in matrix.chunks_exact(target.len()).zip(factors) {

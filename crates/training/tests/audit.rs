@@ -46,9 +46,9 @@ use paygo_training::model::{
 };
 use paygo_training::noise::standard_normals;
 use paygo_training::optimizer::{Method, Optimizer, Rate};
-use paygo_training::personal::{Allowance, Spending};
+use paygo_training::personal::{ExampleBudget, Spending};
 use paygo_training::policy::Policy;
-use paygo_training::run::{Ending, Entry, Plan, Privacy, Run, Stop};
+use paygo_training::run::{Ending, Entry, Privacy, Run, Setup, Stop};
 use std::ops::ControlFlow;
 
 use Verdict::{Acquitted, Convicted};
@@ -258,11 +258,11 @@ impl Model for Holes {
         _: &mut [f32],
         factors: Option<&[f32]>,
         sum: &mut [f32],
-        mode: paygo_training::model::Target,
+        mode: paygo_training::model::Existing,
     ) {
         match mode {
-            paygo_training::model::Target::Replace => sum.fill(0.0),
-            paygo_training::model::Target::Add => {}
+            paygo_training::model::Existing::Replace => sum.fill(0.0),
+            paygo_training::model::Existing::Add => {}
         }
         for (i, &[hole, gradient]) in chunk.inputs.as_chunks::<2>().0.iter().enumerate() {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small whole number")]
@@ -310,7 +310,7 @@ impl Setting {
 
     fn cost(&self) -> Cost {
         if let Some(mu) = self.personal {
-            return Allowance::Gdp { mu }.cost(self.neighbors()).expect("a cost");
+            return ExampleBudget::Gdp { mu }.cost(self.neighbors()).expect("a cost");
         }
         let round = self.sampler(1, 1).round(self.noise()).expect("a round");
         round.cost().repeat(self.rounds).expect("a cost")
@@ -347,9 +347,9 @@ fn shipped<M: Model>(flock: &Flock<M>, examples: &Examples, setting: &Setting, s
     let rate = Rate::Constant(MOVE * sampler.divisor());
     let privacy = match setting.personal {
         None => Privacy::Clipped(clip()),
-        Some(mu) => Privacy::Personal(clip(), Spending::new(Allowance::Gdp { mu }, examples.len())),
+        Some(mu) => Privacy::Personal(clip(), Spending::new(ExampleBudget::Gdp { mu }, examples.len())),
     };
-    let plan = Plan {
+    let plan = Setup {
         model: &flock.model,
         examples,
         public: None,

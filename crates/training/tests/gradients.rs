@@ -5,8 +5,8 @@ use paygo_noise::Source;
 use paygo_training::data::{Examples, Shape};
 use paygo_training::gradient::{Clip, NORM_MARGIN, Personal, Scaling, Summer};
 use paygo_training::model::{
-    Activation, Chunk, Convolution, Findings, Function, Gradient, Kind, Layer, Linear, MissingGradient, Model, Network,
-    Normalization, OneByOne, Pass, Pool, Reference, Residual, Sequence, Start, Target, Tensor,
+    Activation, Chunk, Convolution, Existing, Findings, Function, Gradient, Kind, Layer, Linear, MissingGradient,
+    Model, Network, Normalization, OneByOne, Pass, Pool, Reference, Residual, Sequence, Start, Tensor,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -398,7 +398,7 @@ impl Model for Counting {
         memory: &mut [f32],
         factors: Option<&[f32]>,
         sum: &mut [f32],
-        mode: Target,
+        mode: Existing,
     ) {
         self.inner.add_gradients(chunk, memory, factors, sum, mode);
     }

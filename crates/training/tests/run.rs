@@ -14,12 +14,12 @@ use paygo_training::data::{Examples, Public, Shape, generate};
 use paygo_training::gate::{FilterGate, Gate, GateError};
 use paygo_training::gradient::Clip;
 use paygo_training::model::{
-    Activation, Chunk, Findings, Function, Linear, MissingGradient, Model, Network, Sequence, Target as AddTo, Tensor,
+    Activation, Chunk, Existing, Findings, Function, Linear, MissingGradient, Model, Network, Sequence, Tensor,
 };
 use paygo_training::optimizer::{Method, Optimizer, Rate};
-use paygo_training::personal::{Allowance, Spending};
+use paygo_training::personal::{ExampleBudget, Spending};
 use paygo_training::policy::{Adaptive, FineTune, Lever, Observation, Policy, Progress};
-use paygo_training::run::{Ending, Entry, Journal, Plan, Privacy, Run, Stop, Target, TrainError};
+use paygo_training::run::{AccuracyTarget, Ending, Entry, Journal, Privacy, Run, Setup, Stop, TrainError};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
@@ -59,7 +59,7 @@ impl<'a> Setting<'a> {
         let neighbors = gate.neighbors();
         let size = self.examples.len() as u64;
         let parameters = paygo_training::model::Model::parameters(self.model);
-        let plan = Plan {
+        let plan = Setup {
             model: self.model,
             examples: self.examples,
             public: self.public,
@@ -187,7 +187,7 @@ fn what_does_not_fit_is_an_error() {
     let setting = Setting::new(&model, &examples);
     assert!(error(setting, Neighbors::ReplaceOne).contains("not accounted under replace-one"));
     let personal = |clip, allowance| Some(Privacy::Personal(clip, Spending::new(allowance, 200)));
-    let gdp = Allowance::Gdp { mu: 1.0 };
+    let gdp = ExampleBudget::Gdp { mu: 1.0 };
     let whole = || Clip::whole(1.0).expect("a norm");
     let setting = Setting { privacy: personal(whole(), gdp), ..Setting::new(&model, &examples) };
     assert!(error(setting, Neighbors::ZeroOut).contains("does not go with poisson batches; expected full"));
@@ -200,7 +200,7 @@ fn what_does_not_fit_is_an_error() {
             Setting { privacy: personal(whole(), gdp), batching: Batching::Full, ..Setting::new(&model, &examples) };
         assert!(error(setting, neighbors).contains(&neighbors.to_string()));
     }
-    let target = Target { accuracy: 1.5, noise_std: 1.0, period: 1 };
+    let target = AccuracyTarget { accuracy: 1.5, noise_std: 1.0, period: 1 };
     let stop = Stop { target: Some(target), ..Stop::default() };
     assert!(error(Setting { stop, ..Setting::new(&model, &examples) }, Neighbors::AddRemove).contains("accuracy"));
 }
@@ -210,7 +210,7 @@ fn what_does_not_fit_is_an_error() {
 fn what_privacy_rests_on_is_looked_at_before_the_first_step() {
     let examples = generate::census(200, 1);
     fn start<M: Model>(model: &M, examples: &Examples, counted: usize) -> Result<(), TrainError> {
-        let plan = Plan {
+        let plan = Setup {
             model,
             examples,
             public: None,
@@ -282,7 +282,7 @@ impl Model for Neighborly {
         memory: &mut [f32],
         factors: Option<&[f32]>,
         sum: &mut [f32],
-        mode: AddTo,
+        mode: Existing,
     ) {
         self.inner.add_gradients(chunk, memory, factors, sum, mode);
     }
@@ -337,9 +337,9 @@ fn every_sampler_learns() {
         assert!(after > 0.75 && after > before, "{batching:?}: {before} to {after}");
     }
     for (batching, allowance) in [
-        (Batching::Full, Allowance::Gdp { mu: 5.0 }),
-        (Batching::Full, Allowance::Zcdp { rho: 10.0 }),
-        (Batching::Poisson { sampling_probability: 0.1 }, Allowance::Renyi { order: 8.0, limit: 4.0 }),
+        (Batching::Full, ExampleBudget::Gdp { mu: 5.0 }),
+        (Batching::Full, ExampleBudget::Zcdp { rho: 10.0 }),
+        (Batching::Poisson { sampling_probability: 0.1 }, ExampleBudget::Renyi { order: 8.0, limit: 4.0 }),
     ] {
         let clip = Clip::whole(1.0).expect("a norm");
         let setting = Setting {
@@ -365,7 +365,7 @@ fn every_sampler_learns() {
 fn a_budget_for_each_example_lasts_longer() {
     let (model, examples) = (perceptron(31, 8, 2), generate::census(1000, 7));
     // Forty steps of 1/8.
-    let allowance = Allowance::Zcdp { rho: 5.0 };
+    let allowance = ExampleBudget::Zcdp { rho: 5.0 };
     let setting = |privacy, steps| Setting {
         batching: Batching::Full,
         privacy,
@@ -395,8 +395,10 @@ fn a_budget_for_each_example_lasts_longer() {
 #[test]
 fn the_budget_of_each_example_is_charged_whatever_came_before() {
     let (model, examples) = (perceptron(31, 4, 2), generate::census(100, 7));
-    let privacy =
-        Some(Privacy::Personal(Clip::whole(1.0).expect("a norm"), Spending::new(Allowance::Zcdp { rho: 1.0 }, 100)));
+    let privacy = Some(Privacy::Personal(
+        Clip::whole(1.0).expect("a norm"),
+        Spending::new(ExampleBudget::Zcdp { rho: 1.0 }, 100),
+    ));
     let gate = Arc::new(Mutex::new(*zcdp_under("2", Neighbors::ZeroOut)));
     let setting = Setting { batching: Batching::Full, privacy, ..Setting::new(&model, &examples) };
     let mut run = setting.run(Box::new(Arc::clone(&gate)), Box::new(())).expect("a run");
@@ -439,14 +441,14 @@ fn a_count_is_drawn_for_a_permit_of_its_own_cost_only() {
 #[test]
 fn a_target_is_reached_by_a_charged_test() {
     let (model, examples) = (perceptron(31, 16, 2), generate::census(4000, 9));
-    let target = Target { accuracy: 0.78, noise_std: 20.0, period: 1 };
+    let target = AccuracyTarget { accuracy: 0.78, noise_std: 20.0, period: 1 };
     let gate = Arc::new(Mutex::new(*zcdp("1000")));
     let setting = Setting {
         stop: Stop { epochs: Some(50), target: Some(target), ..Stop::default() },
         ..Setting::new(&model, &examples)
     };
     let mut run = setting.run(Box::new(Arc::clone(&gate)), Box::new(())).expect("a run");
-    let Ending::Target { count } = to_the_end(&mut run) else { panic!("not reached") };
+    let Ending::TargetReached { count } = to_the_end(&mut run) else { panic!("not reached") };
     assert!(count >= 0.78 * 4000.0);
     let position = run.position();
     assert!((1..50).contains(&position.epoch));
@@ -615,7 +617,7 @@ fn accounts_belong_to_their_examples() {
     let (model, examples) = (perceptron(31, 4, 2), generate::census(100, 7));
     let turned = examples.select(&(0..100).rev().collect::<Vec<usize>>());
     let begin = |examples| {
-        let spending = Spending::new(Allowance::Zcdp { rho: 1.0 }, 100);
+        let spending = Spending::new(ExampleBudget::Zcdp { rho: 1.0 }, 100);
         let privacy = Some(Privacy::Personal(Clip::whole(1.0).expect("a norm"), spending));
         let setting = Setting { batching: Batching::Full, privacy, ..Setting::new(&model, examples) };
         setting.run(zcdp_under("1", Neighbors::ZeroOut), Box::new(())).expect("a run")
@@ -634,7 +636,7 @@ fn lost_steps_cost_everybody_the_most() {
         batching: Batching::Full,
         privacy: Some(Privacy::Personal(
             Clip::whole(1.0).expect("a norm"),
-            Spending::new(Allowance::Gdp { mu: 5.0 }, 300),
+            Spending::new(ExampleBudget::Gdp { mu: 5.0 }, 300),
         )),
         ..Setting::new(&model, &examples)
     };

@@ -13,7 +13,7 @@ use paygo_training::gradient::Clip;
 use paygo_training::model::{Layer, Linear, Model, Network, Sequence};
 use paygo_training::optimizer::{Method, Optimizer, Rate};
 use paygo_training::policy::Policy;
-use paygo_training::run::{Plan, Privacy, Run, Stop, TrainError, evaluate};
+use paygo_training::run::{Privacy, Run, Setup, Stop, TrainError, evaluate};
 use paygo_training::selection::Selection;
 use std::ops::ControlFlow;
 
@@ -27,7 +27,7 @@ fn gate() -> FilterGate<Zcdp> {
 
 /// Parameters after the budget is spent, with a learning rate.
 fn train(model: &Network, part: &Examples, public_size: u64, rate: f64) -> Result<Vec<f32>, TrainError> {
-    let plan = Plan {
+    let plan = Setup {
         model,
         examples: part,
         public: None,

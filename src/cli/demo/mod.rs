@@ -27,16 +27,16 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Where the plan is written
+    /// File to write the plan to
     #[arg(long, value_name = "FILE.toml", default_value = "paygo-demo.toml")]
     plan: PathBuf,
-    /// Where the report is written
+    /// File to write the report to
     #[arg(long, value_name = "FILE.html", default_value = "paygo-demo.html")]
     out: PathBuf,
-    /// Where the table of purchases is written
+    /// File to write the table of purchases to
     #[arg(long, value_name = "FILE.csv", default_value = "paygo-demo.csv")]
     table: PathBuf,
-    /// Where the ledger is kept; one that is there gets one more dataset
+    /// File of the ledger; an existing one gets one more dataset
     #[arg(long, value_name = "FILE", default_value = "paygo-demo.ledger")]
     ledger: PathBuf,
 }

@@ -1,6 +1,6 @@
 //! A shop that counts its customers every day: with a budget for each of them, and with one for the worst case.
 
-use super::people::{DAYS, REGIONS, purchases};
+use super::people::{DAYS, REGIONS, batch, purchases};
 use super::{DELTA, EPSILON, people};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -21,11 +21,12 @@ pub(super) struct Shop {
 }
 
 /// Writes the table of purchases, and asks it for every day.
-pub(super) fn tell(people: &[people::Person], csv: &Path) -> anyhow::Result<Shop> {
-    let batch = purchases(people)?;
-    let file = std::fs::File::create(csv).with_context(|| csv.display().to_string())?;
-    arrow::csv::Writer::new(std::io::BufWriter::new(file)).write(&batch)?;
-    let table = Table::in_memory(vec![batch]);
+pub(super) fn tell(people: &[people::Person], path: &Path) -> anyhow::Result<Shop> {
+    let purchases = purchases(people);
+    let mut file = csv::Writer::from_path(path).with_context(|| path.display().to_string())?;
+    purchases.iter().try_for_each(|purchase| file.serialize(purchase))?;
+    file.flush()?;
+    let table = Table::in_memory(vec![batch(&purchases)?]);
     let bar = ProgressBar::new(2 * DAYS.unsigned_abs());
     bar.set_style(ProgressStyle::with_template("   {msg:11} [{bar:30}] {pos}/{len} days")?);
     let report = |mode: Mode| -> anyhow::Result<Vec<(f64, f64)>> {

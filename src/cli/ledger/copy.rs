@@ -1,10 +1,11 @@
 //! Logs that go from one place to another: a backup, and a ledger made from what was exported.
 
-use super::place::{Open, Where};
+use super::{Open, Where};
 use crate::cli::output::{print, print_json};
 use anyhow::Context;
 use indicatif::ProgressBar;
 use paygo_ledger::import::Import;
+use paygo_ledger::request::{Ask, ShowHead};
 use paygo_ledger::store::{Location, SqlStore};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read};
@@ -42,7 +43,7 @@ fn make(location: &Location, mut next: impl FnMut() -> anyhow::Result<Vec<String
 
 pub(super) fn import(place: &Where, log: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
     let Where::Store(location) = place else {
-        anyhow::bail!("a service cannot be made from a log; do this where the file or the database is")
+        anyhow::bail!("import makes a file or a database, not a service; do it where that is")
     };
     let file: Box<dyn Read> = if log == Path::new("-") {
         Box::new(std::io::stdin())
@@ -55,7 +56,7 @@ pub(super) fn import(place: &Where, log: &Path, as_json: bool) -> anyhow::Result
     if let (Err(_), Some(path)) = (&entries, fresh) {
         remove(path);
     }
-    told(entries.with_context(|| format!("{} was not taken over", log.display()))?, "taken over", as_json)
+    told(entries.with_context(|| format!("{} was not imported", log.display()))?, "imported", as_json)
 }
 
 /// What was begun and is not a ledger.
@@ -67,13 +68,30 @@ fn remove(path: &Path) {
     }
 }
 
+/// Writes the whole log to standard output.
+pub(super) fn export(open: &Open) -> anyhow::Result<ExitCode> {
+    let mut after = 0;
+    loop {
+        let lines = open.lines(after, PAGE as u64)?;
+        if lines.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        after += lines.len() as u64;
+        print(&lines.join("\n"))?;
+    }
+}
+
 /// The log only grows, so whatever of it is there is a ledger as it was at some moment.
 pub(super) fn backup(open: &Open, file: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(!file.exists(), "{} is there already; a backup is a new file", file.display());
     let name = file.file_name().and_then(|name| name.to_str()).context("expected the name of a file")?;
     let part = file.with_file_name(format!("{name}.part"));
-    anyhow::ensure!(!part.exists(), "{} is there already: another backup, or one that was cut off", part.display());
-    let (head, mut after) = (open.head()?.entry, 0);
+    anyhow::ensure!(
+        !part.exists(),
+        "{} is there already: another backup is running, or one was cut off; if none is running, remove it",
+        part.display()
+    );
+    let (head, mut after) = (open.ask(&(), ShowHead)?.entry, 0);
     let entries = make(&Location::File(part.clone()), || {
         let lines = open.lines(after, (head - after).min(PAGE as u64))?;
         after += lines.len() as u64;

@@ -1,13 +1,14 @@
 //! What people and programs see of a ledger.
 
-use super::place::Open;
+use super::Open;
 use crate::cli::output::{print, print_json, table};
 use paygo_accounting::wire::Side;
 use paygo_ledger::Name;
 use paygo_ledger::entry::{Entry, Event};
+use paygo_ledger::request::{Ask, ShowHead};
 use paygo_ledger::verify::Report;
 use paygo_ledger::views::{AccountView, AllowanceView, DatasetView, OdometerView, Overview, TokenView, TotalsView};
-use paygo_ledger::words::{Answer, Meters, Verdict, WhatIf};
+use paygo_ledger::words::{Answer, Decision, Meters, WhatIf};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -26,8 +27,8 @@ pub(super) fn answer(answer: &Answer) -> String {
     };
     eprintln!("entry {}, receipt {}", answer.entry, answer.receipt);
     match answer.decision {
-        Verdict::Admit => format!("admitted{again}; {left}"),
-        Verdict::Refuse => {
+        Decision::Admit => format!("admitted{again}; {left}"),
+        Decision::Refuse => {
             let reason = answer.reason.as_deref().unwrap_or("the budget does not allow it");
             let fit = answer.largest_count.unwrap_or(0);
             let asked =
@@ -48,8 +49,8 @@ pub(super) fn what_if(answer: &WhatIf, json: bool) -> anyhow::Result<ExitCode> {
         print_json(&serde_json::to_value(answer)?)?;
     } else {
         let verdict = match answer.decision {
-            Verdict::Admit => "would be admitted",
-            Verdict::Refuse => "would be refused",
+            Decision::Admit => "would be admitted",
+            Decision::Refuse => "would be refused",
         };
         print(&format!(
             "{verdict}; {}: spent {}, with it {}; {} of the same would fit; nothing was charged",
@@ -60,8 +61,8 @@ pub(super) fn what_if(answer: &WhatIf, json: bool) -> anyhow::Result<ExitCode> {
         ))?;
     }
     Ok(match answer.decision {
-        Verdict::Admit => ExitCode::SUCCESS,
-        Verdict::Refuse => ExitCode::from(1),
+        Decision::Admit => ExitCode::SUCCESS,
+        Decision::Refuse => ExitCode::from(1),
     })
 }
 
@@ -141,13 +142,13 @@ pub(super) fn one(dataset: &DatasetView, json: bool) -> anyhow::Result<ExitCode>
 /// Milliseconds since 1970, for people.
 fn time(at: u64) -> String {
     let milliseconds = i64::try_from(at).unwrap_or(i64::MAX);
-    arrow::temporal_conversions::timestamp_ms_to_datetime(milliseconds)
+    chrono::DateTime::from_timestamp_millis(milliseconds)
         .map_or_else(|| at.to_string(), |time| time.format("%Y-%m-%d %H:%M:%SZ").to_string())
 }
 
 pub(super) fn history(open: &Open, name: Option<&Name>, last: usize, json: bool) -> anyhow::Result<ExitCode> {
     let mut found: Vec<Entry> = Vec::new();
-    let mut before = open.head()?.entry;
+    let mut before = open.ask(&(), ShowHead)?.entry;
     // Backwards, a page at a time.
     while before > 0 && found.len() < last {
         let after = before.saturating_sub(1000);

@@ -9,7 +9,7 @@ use paygo_accounting::odometer::VilleMixture;
 use paygo_accounting::params::{Delta, Epsilon};
 use paygo_accounting::prior::Prior;
 use paygo_accounting::secret::Secret;
-use paygo_analysis::{Accounts, Allowance, Mode};
+use paygo_analysis::{Accounts, Mode, PersonBudget};
 use paygo_numeric::decimal::parse_down;
 use serde_json::json;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// The accounts
+    /// File that keeps what each person has spent
     #[arg(long, value_name = "FILE")]
     accounts: PathBuf,
-    /// Whose account, as the id stands in the table
+    /// Id of the person, as it is in the table
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     person: String,
     /// Answer in JSON
@@ -40,8 +40,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let percent = 100.0 * f64::from(account.share) / f64::from(FULL);
     let delta = match &account.tier.budget {
         // ROUNDING: down; a smaller delta reads higher.
-        Allowance::EpsilonDelta { delta, .. } => Delta::new(parse_down(delta).unwrap_or(0.0))?,
-        Allowance::Rho(_) => Delta::new(1e-6)?,
+        PersonBudget::EpsilonDelta { delta, .. } => Delta::new(parse_down(delta).unwrap_or(0.0))?,
+        PersonBudget::Rho(_) => Delta::new(1e-6)?,
     };
     let boundary = VilleMixture::new(delta, Prior::for_budget(Epsilon::new(1.0)?, delta))?;
     let reading = reading_of_rho(&boundary, Secret::new(account.spent)).expose().get();
@@ -53,10 +53,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         false => format!("for disclosure to {column} {} only: it depends on their own rows", arguments.person),
     };
     let promised = match &account.tier.budget {
-        Allowance::EpsilonDelta { epsilon, delta } => {
+        PersonBudget::EpsilonDelta { epsilon, delta } => {
             format!("epsilon {} at delta {} (rho {})", short(epsilon), short(delta), shown_amount(limit, false))
         }
-        Allowance::Rho(rho) => format!("rho {rho}"),
+        PersonBudget::Rho(rho) => format!("rho {rho}"),
     };
     if arguments.json {
         print_json(&json!({

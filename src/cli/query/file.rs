@@ -4,8 +4,8 @@ use super::noise::{Sizing, Wanted};
 use anyhow::Context;
 use clap::ValueEnum;
 use paygo_analysis::{
-    Allowance, Bins, Clip, ClipNorm, Condition, Edges, Mode, NoiseStd, Probability, Query, Settings, Statistic, Tier,
-    Weight,
+    Bins, ClipNorm, ClipRange, Condition, Edges, Mode, NoiseStd, PersonBudget, Probability, Query, Settings, Statistic,
+    Tier, Weight,
 };
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct QueryFile {
     pub(super) person: Option<String>,
     #[serde(default, deserialize_with = "allowance")]
-    pub(super) budget: Option<Allowance>,
+    pub(super) budget: Option<PersonBudget>,
     pub(super) mode: Option<Mode>,
     pub(super) accounts: Option<PathBuf>,
     pub(super) tiers: Option<Tiers>,
@@ -60,9 +60,9 @@ pub(super) struct QuerySpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum MissingWord {
-    /// An error, wherever in the column; the default
+    /// Stop with an error, wherever in the column they are
     Refuse,
-    /// Such rows are not selected
+    /// Leave out their rows
     Skip,
 }
 
@@ -70,13 +70,13 @@ pub(super) enum MissingWord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Counted {
-    /// People with a selected row
+    /// People who have a selected row
     People,
     /// Selected rows
     Rows,
 }
 
-fn allowance<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Allowance>, D::Error> {
+fn allowance<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PersonBudget>, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }
@@ -85,7 +85,7 @@ impl QueryFile {
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let file: Self = toml::from_str(&text).with_context(|| path.display().to_string())?;
-        anyhow::ensure!(!file.queries.is_empty(), "{}: no [[queries]]", path.display());
+        anyhow::ensure!(!file.queries.is_empty(), "{}: no [[queries]]; expected at least one", path.display());
         Ok(file)
     }
 }
@@ -141,7 +141,7 @@ impl QuerySpec {
         ] {
             anyhow::ensure!(!given || fits, "{option} does not go with {word}");
         }
-        let clip = || -> anyhow::Result<Clip> {
+        let clip = || -> anyhow::Result<ClipRange> {
             let clip = self.clip.as_ref().with_context(|| format!("{word} needs clip (--clip LOW..HIGH)"))?;
             Ok(clip.parse()?)
         };

@@ -18,8 +18,8 @@ use file::{QueryFile, QuerySpec};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use noise::Sizing;
 use paygo_analysis::{
-    Accounts, Allowance, Answers, Exhausted, Layout, Manner, Mode, NoiseStd, Probability, RoundError, Settings, Table,
-    Tier, ask, check_columns, open_accounts,
+    Accounts, Answers, Exhausted, Layout, Manner, Mode, NoiseStd, PersonBudget, Probability, RoundError, Settings,
+    Table, Tier, ask, check_columns, open_accounts,
 };
 use paygo_noise::Source;
 use serde_json::json;
@@ -33,49 +33,76 @@ use std::sync::{Mutex, PoisonError};
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "All rows of a person become one contribution, clipped as a whole; the noise is discrete Gaussian and does not depend on the data.\nEach person pays for what their own rows did. A person whose budget does not cover a question is left out of it; who, and how\nmany, is secret. With --accounts the spending is kept from run to run; the charge is on disk before the noise is drawn.\nExit 0: answered, 1: refused (--mode worst-case only), 2: something was wrong; nothing was charged unless the message says so.\nCtrl-C, SIGTERM and SIGHUP while rows are read end it with exit 130: nothing is charged, and what the ledger held for it is given back;\nafter that it is answered. A second one ends it at once, and what was reserved stays charged.\n\nExamples:\n  paygo query sales.csv --person customer --budget epsilon=1,delta=1e-6 --sum amount --clip 0..100 --noise-std 500\n  paygo query sales.parquet --person customer --budget epsilon=1,delta=1e-6 --accounts sales.accounts \\\n      --count --where \"country = 'DE' and age >= 18\" --noise-std 20\n  paygo query sales/ --queries examples/queries.toml --dry-run\n  paygo query account --accounts sales.accounts --person 4711\n  paygo query status --accounts sales.accounts\n  paygo query sales.csv --person customer --budget rho=0.01 --accounts sales.accounts --ledger our.ledger --dataset sales --count --noise-std 20\ndocs/individual.md says what each question computes and what is promised."
+    after_help = "All rows of a person become one contribution, clipped as a whole, and each person pays for their \
+                  own. A person whose budget does not cover a question is left out of it; who, and how many, is \
+                  secret. The charge is on disk before the noise is drawn.\n\n\
+                  Exit codes: 0 answered, 1 refused (by --mode worst-case or by the ledger), 2 something was wrong, \
+                  130 interrupted. With 1, 2 and 130 nothing was charged, unless the message says so.\n\n\
+                  Ctrl-C, SIGTERM and SIGHUP stop a question while its rows are read; later it is still answered. A \
+                  second signal ends the process at once, and what the ledger holds for it stays charged.\n\n\
+                  Examples:\n  \
+                  paygo query sales.csv --person customer --budget epsilon=1,delta=1e-6 \\\n      \
+                  --sum amount --clip 0..100 --noise-std 500\n  \
+                  paygo query sales.parquet --person customer --budget epsilon=1,delta=1e-6 \\\n      \
+                  --accounts sales.accounts --count --where \"country = 'DE' and age >= 18\" --noise-std 20\n  \
+                  paygo query sales.csv --person customer --budget rho=0.01 --accounts sales.accounts \\\n      \
+                  --ledger our.ledger --dataset sales --count --noise-std 20\n  \
+                  paygo query sales/ --queries examples/queries.toml --dry-run\n  \
+                  paygo query account --accounts sales.accounts --person 4711\n  \
+                  paygo query status --accounts sales.accounts\n\n\
+                  See docs/individual.md for what each question computes and what is promised."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// CSV or Parquet files, or folders of them: one table
+    /// The table: CSV, TSV or Parquet files, or folders of them
     #[arg(required = true, value_name = "TABLE")]
     tables: Vec<PathBuf>,
-    /// The column that says whose row it is: the privacy unit [default: that of the accounts]
+    /// Column that says whose row it is [default: that of the accounts]
     #[arg(long, value_name = "COLUMN")]
     person: Option<String>,
-    /// What each person may spend: epsilon=NUMBER,delta=NUMBER or rho=NUMBER [default: that of the accounts]
+    /// Budget of each person, such as epsilon=1,delta=1e-6 or rho=0.01.
+    ///
+    /// It cannot be changed once there are accounts. [default: that of the accounts]
     #[arg(long, value_name = "BUDGET")]
-    budget: Option<Allowance>,
-    /// Where the accounts are kept; made when they are not there
+    budget: Option<PersonBudget>,
+    /// File that keeps what each person has spent, from run to run; made if missing.
+    ///
+    /// Without it every run starts with whole budgets: the promise is for that run alone, and repeated runs add up.
     #[arg(long, value_name = "FILE")]
     accounts: Option<PathBuf>,
     #[command(flatten)]
     place: PlaceArguments,
-    /// Several questions, answered together as one vector
+    /// TOML file with several questions, answered together; see docs/individual.md
     #[arg(long, value_name = "FILE.toml", conflicts_with = "question")]
     queries: Option<PathBuf>,
     #[command(flatten)]
     question: Question,
-    /// How people are charged [default: individual]
+    /// How people are charged [default: that of the accounts, or individual]
     #[arg(long, value_enum)]
     mode: Option<ModeArgument>,
     /// What happens to people whose budget does not cover the question
     #[arg(long, value_enum, default_value_t = ExhaustedArgument::LeftOut)]
     exhausted: ExhaustedArgument,
-    /// Release how many people took part, with this noise; everybody in the table is charged for it
+    /// Also release how many people took part, with noise of this standard deviation.
+    ///
+    /// Everybody in the table is charged for it. Goes with --mode individual and --exhausted left-out.
     #[arg(long, value_name = "NOISE_STD", allow_hyphen_values = true)]
     active_count: Option<Decimal>,
-    /// People have joined or left the table since the accounts were made; who joined gets an account
+    /// Accept that people joined or left the table since the accounts were made.
+    ///
+    /// People who joined get an account. People who left keep theirs.
     #[arg(long)]
     people_changed: bool,
-    /// With what probability the truth about those who took part lies in an interval
+    /// Probability that an interval contains the true answer, between 0 and 1.
+    ///
+    /// The true answer is the one about the people who took part, clipped as asked.
     #[arg(long, value_name = "PROBABILITY", default_value = "0.95", allow_hyphen_values = true)]
     confidence: Decimal,
-    /// Write a page with the answers and their intervals
+    /// Write an HTML page with the answers and their intervals
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Say what the questions would cost and how often they fit; nothing is read, asked or charged
+    /// Show what the questions would cost; nothing is read, asked or charged
     #[arg(long, conflicts_with_all = ["report", "people_changed"])]
     dry_run: bool,
     /// Answer in JSON
@@ -85,9 +112,9 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// One person's own account, for disclosure to that person.
+    /// Show one person's own account, for disclosure to that person.
     Account(account::Arguments),
-    /// What is public about accounts: settings, rounds, the worst case so far.
+    /// Show what is public about accounts: settings, rounds, the worst case so far.
     Status(status::Arguments),
 }
 
@@ -95,49 +122,71 @@ enum Command {
 #[derive(Args)]
 #[group(id = "question", multiple = true)]
 struct Question {
-    /// How many people have a selected row; `--count rows`: how many rows, at most --clip 0..N for each person
+    /// Count the people who have a selected row, or with `--count rows` the rows.
+    ///
+    /// Counting rows needs --clip 0..N: each person counts with at most N rows.
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "people")]
     count: Option<file::Counted>,
-    /// The sum of a column; each person's total is clamped to --clip
+    /// Sum of a column; each person's total is clamped to --clip
     #[arg(long, value_name = "COLUMN")]
     sum: Option<String>,
-    /// The mean over people of each person's own mean of a column, clamped to --clip
+    /// Mean over people of each one's own mean of a column, clamped to --clip
     #[arg(long, value_name = "COLUMN")]
     mean: Option<String>,
-    /// People for each of --categories, or in each bin of --grid; each counts as one, split over the bins of their rows
+    /// Histogram of a column, over --categories or over the bins of --grid.
+    ///
+    /// Each person counts as one, split over the bins of their rows. With --clip-norm, rows are counted.
     #[arg(long, value_name = "COLUMN")]
     histogram: Option<String>,
-    /// The values of a column below which the fractions --at of the people lie, to the bins of --grid
+    /// Quantiles of a column: the values below which the fractions --at of people lie.
+    ///
+    /// They are exact to the bins of --grid. With --clip-norm, they are quantiles of rows.
     #[arg(long, value_name = "COLUMN")]
     quantile: Option<String>,
-    /// The range of one person's contribution, such as 0..100
+    /// Range of one person's contribution, such as 0..100.
+    ///
+    /// Needed for --sum, --mean and `--count rows`.
     #[arg(long, value_name = "LOW..HIGH", allow_hyphen_values = true)]
     clip: Option<String>,
-    /// In a histogram or quantile count rows instead of people, each person's scaled to this ℓ2 norm if it is larger
+    /// Count rows instead of people, each person's scaled down to this ℓ2 norm.
+    ///
+    /// For --histogram and --quantile. More than 0, and at most 1e6.
     #[arg(long, value_name = "NORM", allow_hyphen_values = true)]
     clip_norm: Option<Decimal>,
-    /// Public categories; rows of any other are not counted
+    /// Public categories of a histogram; rows of any other are not counted
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     categories: Option<Vec<String>>,
-    /// Public bins, such as 0..120:24; values beyond fall into the first or the last
+    /// Public bins of a histogram or quantile, such as 0..120:24.
+    ///
+    /// Values outside the range fall into the first or the last bin.
     #[arg(long, value_name = "LOW..HIGH:BINS", allow_hyphen_values = true)]
     grid: Option<String>,
-    /// Which fractions a quantile is asked for [default: 0.5]
+    /// Fractions of a quantile, each between 0 and 1 [default: 0.5]
     #[arg(long, value_name = "FRACTIONS", value_delimiter = ',', allow_hyphen_values = true)]
     at: Option<Vec<Decimal>>,
-    /// Which rows count, such as "age >= 18 and region in ('North', 'South')"
+    /// Only rows that meet a condition, such as "age >= 18 and region = 'North'".
+    ///
+    /// See docs/individual.md for what a condition may contain.
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
-    /// What to do about empty fields and what is not a finite number
+    /// What to do about missing values [default: refuse]
+    ///
+    /// Missing is an empty field, or anything but a finite number where a number is needed.
     #[arg(long, value_enum, value_name = "WHAT")]
     missing: Option<file::MissingWord>,
-    /// As little noise as costs nobody more than this share of their budget, such as "5 %"
+    /// Least noise that costs nobody more than this share of a budget, such as "5 %".
+    ///
+    /// Give the noise in one way: --spend, --within or --noise-std.
     #[arg(long, value_name = "SHARE")]
     spend: Option<String>,
-    /// As much noise as keeps half of the interval within this, in the units of the answer: a count, a sum or a histogram
+    /// Most noise that keeps half of an interval within this, in units of the answer.
+    ///
+    /// For counts, sums and histograms.
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     within: Option<Decimal>,
-    /// The standard deviation of the noise, in the units of the answer; of a mean, that of the sum over people of their own means
+    /// Standard deviation of the noise, in units of the answer.
+    ///
+    /// For a mean, it is the noise of the sum over people of each one's own mean.
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     noise_std: Option<Decimal>,
 }
@@ -146,15 +195,15 @@ struct Question {
 enum ModeArgument {
     /// Each person for what their own rows did
     Individual,
-    /// Everybody for the most exposed person imaginable; refuses when the budget is used up
+    /// Everybody alike, for the largest contribution; refuses when the budget is used up
     WorstCase,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ExhaustedArgument {
-    /// They are left out and pay nothing
+    /// They are left out, and pay nothing
     LeftOut,
-    /// Their contribution is scaled down to what is left to them
+    /// Their contribution is scaled down to what they can still pay for
     ScaledDown,
 }
 
@@ -198,7 +247,10 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Asked> {
     let file = arguments.queries.as_ref().map(|path| QueryFile::read(path)).transpose()?.unwrap_or_default();
     /// Said once, here or there.
     fn once<T: Clone>(name: &str, here: Option<&T>, there: Option<&T>) -> anyhow::Result<Option<T>> {
-        anyhow::ensure!(here.is_none() || there.is_none(), "{name} is given on the command line and in the file");
+        anyhow::ensure!(
+            here.is_none() || there.is_none(),
+            "{name} is given on the command line and in the file; remove one"
+        );
         Ok(here.or(there).cloned())
     }
     let accounts = once("accounts", arguments.accounts.as_ref(), file.accounts.as_ref())?;
@@ -244,7 +296,11 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Asked> {
         "give a question: --count, --sum, --mean, --histogram or --quantile, or --queries FILE.toml"
     );
     let confidence = Probability::new(arguments.confidence.typed()).context("confidence")?;
-    anyhow::ensure!(confidence.get() <= 1.0 - 1e-9, "confidence = {} is too near to 1", arguments.confidence.as_str());
+    anyhow::ensure!(
+        confidence.get() <= 1.0 - 1e-9,
+        "confidence = {} is too near to 1; expected at most 1 - 1e-9",
+        arguments.confidence.as_str()
+    );
     let sizing = Sizing { settings: &settings, confidence };
     let queries = specs.iter().map(|spec| spec.query(&sizing)).collect::<anyhow::Result<_>>()?;
     let exhausted = match arguments.exhausted {
@@ -263,7 +319,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         None => {}
     }
     let asked = asked(arguments)?;
-    let plan = plan::Plan::of(&asked)?;
+    let plan = plan::Forecast::of(&asked)?;
     if arguments.dry_run {
         return plan.show(&asked, arguments.json);
     }
@@ -276,8 +332,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let place = arguments.place.place()?;
     anyhow::ensure!(
         place.is_none() || asked.accounts.is_some() || asked.settings.mode == Mode::WorstCase,
-        "a ledger is charged everything that people may ever spend, once for new accounts\nhint: give --accounts FILE to keep them, or \
-         --mode worst-case to pay for this question alone"
+        "--ledger needs --accounts: the ledger is charged once for everything that new accounts may ever spend\n\
+         hint: give --accounts FILE, or --mode worst-case to be charged for this question alone"
     );
     let page = arguments.report.as_ref().map(|path| create_report(path, arguments, &asked)).transpose()?;
     let answers = match answers(&asked, &plan, &table, place.as_ref()) {
@@ -322,7 +378,7 @@ fn create_report(path: &Path, arguments: &Arguments, asked: &Asked) -> anyhow::R
 }
 
 /// Opens or makes the accounts, and asks.
-fn answers(asked: &Asked, plan: &plan::Plan, table: &Table, place: Option<&Place>) -> anyhow::Result<Answers> {
+fn answers(asked: &Asked, plan: &plan::Forecast, table: &Table, place: Option<&Place>) -> anyhow::Result<Answers> {
     // How much is left to read is shown as a share: how many rows there are is nobody's business.
     let bar = |what: &str| -> anyhow::Result<ProgressBar> {
         let bar = ProgressBar::with_draw_target(Some(table.size()), ProgressDrawTarget::stderr_with_hz(10));
@@ -415,8 +471,8 @@ fn promise(settings: &Settings) -> String {
     };
     let tier = |tier: &Tier| {
         let promise = match &tier.budget {
-            Allowance::EpsilonDelta { epsilon, delta } => format!("({}, {})-DP", short(epsilon), short(delta)),
-            Allowance::Rho(rho) => format!("{}-zCDP", short(rho)),
+            PersonBudget::EpsilonDelta { epsilon, delta } => format!("({}, {})-DP", short(epsilon), short(delta)),
+            PersonBudget::Rho(rho) => format!("{}-zCDP", short(rho)),
         };
         if tier.name.is_empty() { promise } else { format!("{promise} in tier `{}`", tier.name) }
     };

@@ -47,7 +47,7 @@ fn for_share(
     let number = text.trim().strip_suffix('%').map(|percent| percent.trim().parse::<f64>().map(|p| p / 100.0));
     let share = number.unwrap_or_else(|| text.trim().parse()).ok().filter(|share| 0.0 < *share && *share <= 1.0);
     let share =
-        share.with_context(|| format!("spend = {text} is not a share; expected one such as \"5 %\" or 0.05"))?;
+        share.with_context(|| format!("spend = {text} is not a share; expected at most 1, such as \"5 %\" or 0.05"))?;
     // ROUNDING: the share down; the noise up.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most FULL")]
     let most = (share * f64::from(FULL)).floor() as u64;

@@ -3,13 +3,13 @@
 use super::super::output::{print, print_json, shown_down, shown_up, table};
 use super::{Asked, short};
 use paygo_accounting::individual::FULL;
-use paygo_analysis::{Allowance, Exhausted, Mode, Query, Statistic};
+use paygo_analysis::{Exhausted, Mode, PersonBudget, Query, Statistic};
 use paygo_numeric::{Amount, normal};
 use serde_json::json;
 use std::process::ExitCode;
 
 /// The worst case of each question, in shares of the smallest budget, and of all together.
-pub(super) struct Plan {
+pub(super) struct Forecast {
     costs: Vec<u64>,
     total: u64,
     /// What is certainly left, in shares of a budget.
@@ -22,7 +22,7 @@ fn fraction(shares: u64) -> f64 {
     shares as f64 / f64::from(FULL)
 }
 
-impl Plan {
+impl Forecast {
     pub(super) fn of(asked: &Asked) -> anyhow::Result<Self> {
         let (mut costs, mut total): (Vec<u64>, u64) = (Vec::new(), 0);
         for tier in &asked.settings.tiers {
@@ -125,10 +125,10 @@ impl Plan {
             let limit = tier.budget.budget()?.limit();
             let name = if tier.name.is_empty() { String::new() } else { format!(" ({})", tier.name) };
             let budget = match &tier.budget {
-                Allowance::EpsilonDelta { epsilon, delta } => {
+                PersonBudget::EpsilonDelta { epsilon, delta } => {
                     format!("epsilon {} at delta {}", short(epsilon), short(delta))
                 }
-                Allowance::Rho(rho) => format!("rho {rho}"),
+                PersonBudget::Rho(rho) => format!("rho {rho}"),
             };
             print(&format!("budget{name}: {budget}, which is rho {}", shown_down(limit.to_f64_down())))?;
         }

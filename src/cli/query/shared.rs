@@ -7,10 +7,9 @@ use crate::cli::ledger::{Place, random_word};
 use paygo_accounting::mechanism::ZcdpFields;
 use paygo_accounting::wire::{Mechanism, Neighbors, Number, Side};
 use paygo_analysis::{Accounts, Mode};
-use paygo_client::ClientError;
 use paygo_ledger::state::Mistake;
-use paygo_ledger::words::{Blocks, Cancel, Commit, Meters, Reserve, Verdict};
-use paygo_ledger::{LedgerError, Name, RequestId};
+use paygo_ledger::words::{Blocks, Cancel, Commit, Decision, Meters, Reserve};
+use paygo_ledger::{Name, RequestId};
 use paygo_numeric::Amount;
 
 /// The ledger does not have as much left.
@@ -40,7 +39,7 @@ impl<'a> Hold<'a> {
         let (dataset, person) = (&place.dataset, &accounts.settings().person);
         anyhow::ensure!(
             dataset.neighbors == Neighbors::AddRemove,
-            "dataset {} is about other neighbors; expected add-remove, as questions are",
+            "dataset {} is about other neighbors; expected add-remove, as questions have",
             dataset.name
         );
         anyhow::ensure!(
@@ -85,10 +84,11 @@ impl<'a> Hold<'a> {
         // and stays is heard again, and nothing is charged again.
         let mut attempt = 1;
         let answer = loop {
-            let answer = place.open.reserve(&place.dataset.name, reserve.clone());
+            let answer = place.ask(reserve.clone());
             let over = match &answer {
-                Ok(answer) => answer.decision == Verdict::Refuse && answer.repeated,
-                Err(error) => is_given_back(error),
+                Ok(answer) => answer.decision == Decision::Refuse && answer.repeated,
+                // Its holder has cancelled it.
+                Err(error) => error.code() == Some(Mistake::RESERVATION_CLOSED),
             };
             if !over {
                 break answer?;
@@ -99,13 +99,13 @@ impl<'a> Hold<'a> {
         };
         let id = reserve.id;
         match answer.decision {
-            Verdict::Admit => {
+            Decision::Admit => {
                 if !answer.repeated {
                     self.ids.push(id);
                 }
                 Ok(())
             }
-            Verdict::Refuse => {
+            Decision::Refuse => {
                 let reason = answer.reason.unwrap_or_else(|| "the budget does not allow it".to_owned());
                 let each = |meters: &Meters, side: Side| {
                     let each = meters.iter().map(|(name, amount)| format!("{name} {}", amount.shown(side)));
@@ -131,22 +131,13 @@ impl<'a> Hold<'a> {
     /// Keeps it charged, or gives it back where nothing was drawn. What cannot be said stays charged.
     pub(super) fn end(self, stays: bool) -> anyhow::Result<()> {
         let Some(place) = self.place else { return Ok(()) };
-        let dataset = &place.dataset.name;
         for id in self.ids {
             if stays {
-                place.open.commit(dataset, Commit { id, used: None })?;
+                place.ask(Commit { id, used: None })?;
             } else {
-                place.open.cancel(dataset, Cancel { id, nothing_drawn: true })?;
+                place.ask(Cancel { id, nothing_drawn: true })?;
             }
         }
         Ok(())
     }
-}
-
-/// Whether a reservation was asked for again that its holder has cancelled.
-fn is_given_back(error: &anyhow::Error) -> bool {
-    let here =
-        matches!(error.downcast_ref::<LedgerError>(), Some(LedgerError::Mistake(Mistake::ReservationClosed { .. })));
-    let there = matches!(error.downcast_ref::<ClientError>(), Some(ClientError::Problem { code, .. }) if code == "reservation_closed");
-    here || there
 }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// The accounts
+    /// File that keeps what each person has spent
     #[arg(long, value_name = "FILE")]
     accounts: PathBuf,
     /// Answer in JSON

@@ -37,7 +37,7 @@ fn readings(boundary: AnyBoundary, epoch: &Cost) -> anyhow::Result<Vec<f64>> {
 
 /// Fig. 1(b)'s baseline: what each filter has spent of the budget that 100 epochs cost in advance.
 fn filter_chart(epoch: &Cost, delta: Delta, prior: &Prior) -> anyhow::Result<LineChart> {
-    const LONGEST: u32 = 120;
+    const MAX_EPOCHS: u32 = 120;
     let accountant = |epochs: u32| -> anyhow::Result<f64> {
         let curve = epoch.repeat(epochs.into())?.curve(&lecuyer_orders());
         Ok(least_epsilon(&curve, Conversion::Classic, delta).0.get())
@@ -49,9 +49,9 @@ fn filter_chart(epoch: &Cost, delta: Delta, prior: &Prior) -> anyhow::Result<Lin
         let charge = filter.price(epoch)?;
         let at =
             |n: u32| (f64::from(n), filter.rule().least_epsilon(filter.sums().plus(&charge, n.into()).lanes()).get());
-        Ok((1..=LONGEST).map(at).collect())
+        Ok((1..=MAX_EPOCHS).map(at).collect())
     };
-    let printed = (1..=LONGEST).map(|n| Ok((f64::from(n), accountant(n)?))).collect::<anyhow::Result<Vec<_>>>()?;
+    let printed = (1..=MAX_EPOCHS).map(|n| Ok((f64::from(n), accountant(n)?))).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(LineChart {
         title: "[L] Fig. 1(b), baseline: what a filter has spent".into(),
         x_label: "epoch".into(),
@@ -60,7 +60,7 @@ fn filter_chart(epoch: &Cost, delta: Delta, prior: &Prior) -> anyhow::Result<Lin
             unsound("the printed rule (E4)", printed),
             line("mixture over the paper's orders", spent(Mixture::over(budget, prior.clone())?)?),
             line("mixture, told the plan", spent(Mixture::for_plan(budget, &epoch.repeat(100)?)?)?),
-            line("the budget", vec![(1.0, target), (f64::from(LONGEST), target)]),
+            line("the budget", vec![(1.0, target), (f64::from(MAX_EPOCHS), target)]),
         ],
         y_limit: f64::INFINITY,
     })

@@ -18,26 +18,32 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(
-    after_help = "Without --data the accounting of the papers, and nothing is trained: each row has what the paper prints, what its formula\ngives here, and a sound value with the method behind it. With --data the experiments are trained again, on public data and\nwith seeded noise, and their tables printed: theirs beside ours.\n\nExamples:\n  paygo reproduce all --out reproduction\n  paygo reproduce yu --json\n  paygo reproduce feldman-zrnic --data DIR --trials 10\n  paygo reproduce yu --data DIR --only cancer"
-)]
+#[command(after_help = "Without --data, only the papers' accounting is reproduced. Each row has what the paper \
+    prints, what its formula gives here, and a sound value with the method behind it. With --data, the experiments \
+    are trained again, on public data and with seeded noise, and their tables are printed beside the papers'.\n\n\
+    Examples:\n  \
+    paygo reproduce all --out reproduction\n  \
+    paygo reproduce yu --json\n  \
+    paygo reproduce feldman-zrnic --data DIR --trials 10\n  \
+    paygo reproduce yu --data DIR --only cancer\n\n\
+    See docs/reproductions.md for the results.")]
 pub(crate) struct Arguments {
     /// Which paper
     #[arg(value_enum)]
     what: What,
-    /// Where the report and its figures are written; it is created
+    /// Folder for the report and its figures; created if missing
     #[arg(long, value_name = "DIR", default_value = "reproduction")]
     out: PathBuf,
-    /// Train: where the public data sets are
+    /// Folder of the public data sets; trains the experiments again
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// How often each experiment is trained
+    /// With --data: how often each experiment is trained, 1 to 1000
     #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "data")]
     trials: u64,
-    /// The seed of the first trial
+    /// With --data: seed of the first trial
     #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "data")]
     seed: u64,
-    /// One part of the paper, such as adult, or mnist:0.3, which is one line of a table
+    /// With --data: only one part, such as adult, or mnist:0.3 for one line of a table
     #[arg(long, value_name = "WHAT", requires = "data")]
     only: Option<String>,
     /// Answer in JSON, and write no report
@@ -57,7 +63,7 @@ enum What {
     Whitehouse,
     /// [Y] Yu et al.: Figs. 1-3, Tables II and III
     Yu,
-    /// [FZ] Feldman and Zrnic: the epsilon of both tables, Fig. 2's odometer, Proposition 2.9 on sparse streams
+    /// [FZ] Feldman and Zrnic: epsilon of both tables, Fig. 2's odometer, Prop. 2.9
     FeldmanZrnic,
 }
 

@@ -8,7 +8,7 @@ use super::{Row, line};
 use crate::cli::made_up::Generator;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{Budget, Filter, Zcdp};
-use paygo_accounting::individual::{PersonalBudget, Price, admit_round};
+use paygo_accounting::individual::{PersonalBudget, SharePrice, admit_round};
 use paygo_accounting::mechanism::Mechanism;
 use paygo_accounting::params::{Count, Neighbors};
 use paygo_numeric::Amount;
@@ -40,7 +40,7 @@ struct Stream {
 
 /// A person is left out from the first 1 on that did not fit: by the proposition for good, by Algorithm 3 until a smaller cost
 /// comes, which with indicators is a 0 and adds nothing either way.
-fn stream(thousandths: usize, price: &Price, worst_case: u64, drawn: usize) -> Stream {
+fn stream(thousandths: usize, price: &SharePrice, worst_case: u64, drawn: usize) -> Stream {
     let people = PEOPLE as usize;
     let one = price.share(1);
     let mut random = Generator(0x5eed);
@@ -83,7 +83,7 @@ pub(super) fn rows_and_chart() -> anyhow::Result<(Vec<Row>, LineChart)> {
     let variance = u64::from(SIGMA).pow(2);
     // ⌊2Bσ²⌋ exactly: B is a whole number of units.
     let worst_case = u64::try_from(rule.limit().times(2 * variance).units() / Amount::ONE.units())?;
-    let price = Price::new(&PersonalBudget::zcdp(&rule), variance, 1)?;
+    let price = SharePrice::new(&PersonalBudget::zcdp(&rule), variance, 1)?;
     let filter = Filter::new(rule, Neighbors::AddRemove);
     let report = Cost::of(&Mechanism::gaussian(f64::from(SIGMA))?, Neighbors::AddRemove)?;
     let room = filter.room_for(&filter.price(&report)?, 10 * worst_case);

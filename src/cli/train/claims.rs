@@ -102,7 +102,7 @@ fn fixed_in_advance(
     let Some(privacy) = job.config.privacy.as_ref().filter(|privacy| privacy.is_scheduled()) else { return Ok(None) };
     match ending {
         Ending::Done | Ending::Refused(_) | Ending::ScheduleEnded => {}
-        Ending::Target { .. } | Ending::Interrupted => return Ok(None),
+        Ending::TargetReached { .. } | Ending::Interrupted => return Ok(None),
     }
     if job.ledger.is_some() || job.config.stop().target.is_some() || !training.is_as_planned() {
         return Ok(None);

@@ -15,7 +15,7 @@ use paygo_training::gate::Gate;
 use paygo_training::model::Network;
 use paygo_training::optimizer::{Method, Optimizer, Rate};
 use paygo_training::pca::{Projection, principal_components};
-use paygo_training::run::{Stop, Target};
+use paygo_training::run::{AccuracyTarget, Stop};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,9 @@ pub(super) struct Data {
 #[serde(deny_unknown_fields)]
 pub(super) struct Components {
     count: usize,
-    noise_multiplier: f64,
+    /// On each entry of the matrix, to which an example adds at most 1.
+    #[serde(alias = "noise_multiplier")]
+    noise_std: f64,
 }
 
 impl Components {
@@ -75,7 +77,7 @@ impl Components {
         let Self { count, .. } = *self;
         anyhow::ensure!(
             (1..=input.len()).contains(&count),
-            "data.principal_components.count = {count}; expected 1 to {}, as many as an input has numbers",
+            "data.principal_components.count = {count}; expected 1 to {}, the number of features of an input",
             input.len()
         );
         Ok(Shape::vector(count))
@@ -96,7 +98,7 @@ impl Components {
     }
 
     pub(super) fn noise(&self) -> anyhow::Result<NoiseMultiplier> {
-        NoiseMultiplier::new(self.noise_multiplier).context("data.principal_components")
+        NoiseMultiplier::new(self.noise_std).context("data.principal_components")
     }
 }
 
@@ -114,7 +116,7 @@ pub(super) enum LearningRate {
 pub(super) struct StopAt {
     epochs: Option<u64>,
     steps: Option<u64>,
-    target: Option<Target>,
+    target: Option<AccuracyTarget>,
 }
 
 impl Config {
@@ -236,7 +238,7 @@ const HINTS: [(&str, &str); 7] = [
         "batches",
         "\"full\", { poisson = { sampling_probability = 0.01 } }, { balls_and_bins = { batches = 100 } } or { shuffled = { size = 600 } }",
     ),
-    ("noise", "{ uniform = { noise_multiplier = 1.5 } }, or another of docs/training.md"),
+    ("noise", "{ uniform = { noise_multiplier = 1.5 } }, or another kind of noise from docs/training.md"),
     (
         "learning_rate",
         "0.5, { linear = { first = 0.5, last = 0.1, epochs = 20 } }, { cosine = { first = 0.5, last = 0.0, epochs = 20 } } or { step = { first = 0.5, factor = 0.5, period = 5 } }",
@@ -244,7 +246,7 @@ const HINTS: [(&str, &str); 7] = [
     ("model", "\"softmax\" or \"logistic\", above the first [table]; or a table [model] with perceptron or layers"),
     ("target", "{ accuracy = 0.9, noise_std = 20.0, period = 1 }"),
     ("perceptron", "{ hidden = [100], activation = \"relu\" }, or \"tanh\""),
-    ("principal_components", "{ count = 60, noise_multiplier = 16.0 }"),
+    ("principal_components", "{ count = 60, noise_std = 16.0 }"),
 ];
 
 /// The key whose value a place in a TOML text belongs to, if it is on that line.
@@ -284,16 +286,14 @@ impl Data {
                     "census" => made_up(generate::census),
                     name => {
                         let set: Set = name.parse().map_err(|error| {
-                            anyhow::anyhow!("data.set: {error}; made up on the spot: digits, census")
+                            anyhow::anyhow!("data.set: {error}; or made-up examples: digits, census")
                         })?;
                         anyhow::ensure!(
                             self.count.is_none(),
                             "data.count goes with made-up examples: digits or census"
                         );
                         let folder = folder.with_context(|| {
-                            format!(
-                                "the data set {name} is looked for in a folder\nhint: --data DIR, or PAYGO_DATA=DIR"
-                            )
+                            format!("the data set {name} needs its folder\nhint: --data DIR, or PAYGO_DATA=DIR")
                         })?;
                         Ok(set.load(folder)?)
                     }
@@ -322,7 +322,7 @@ impl Data {
                 };
                 Ok(Split { train, test })
             }
-            (Some(_), Some(_)) | (None, None) => anyhow::bail!("give data.set or data.csv, one of them"),
+            (Some(_), Some(_)) | (None, None) => anyhow::bail!("give either data.set or data.csv"),
         }
     }
 }

@@ -70,16 +70,16 @@ impl Opened {
 
     fn resume(arguments: &Arguments, path: &Path) -> anyhow::Result<Self> {
         let (mut folder, interrupted) = Folder::open(path)?;
-        let stored: Value = serde_json::from_str(&interrupted.config).context("the checkpoint names no config")?;
+        let stored: Value = serde_json::from_str(&interrupted.config).context("the checkpoint has no config")?;
         let word = |name: &str| stored.get(name).and_then(Value::as_str).map(str::to_owned);
         let (Some(beside), Some(text)) = (word("beside"), word("text")) else {
-            anyhow::bail!("the checkpoint names no config")
+            anyhow::bail!("the checkpoint has no config")
         };
         let ledger = Named::from_json(&stored["ledger"])?;
         let given = arguments.place.named();
         anyhow::ensure!(
             given.as_ref().is_none_or(|named| ledger.as_ref().is_some_and(|ledger| named.is(ledger))),
-            "this run began {}; a run stays with it",
+            "this run began {}; that cannot be changed later",
             if ledger.is_some() { "with another --ledger" } else { "without --ledger" }
         );
         let stored = Stored {
@@ -105,7 +105,7 @@ impl Job {
         let config = picked.map_or(Ok(config.clone()), |picked| config.with_candidate(picked))?;
         anyhow::ensure!(
             ledger.is_none() || config.privacy.is_some(),
-            "--ledger goes with [privacy]: nothing is charged"
+            "--ledger goes with [privacy]: without it nothing is charged"
         );
         let now = match (arguments.seed, arguments.reveal_secrets) {
             (Some(_), _) => Some("the noise was made with --seed"),

@@ -36,32 +36,47 @@ use std::process::ExitCode;
 use std::sync::PoisonError;
 
 #[derive(Args)]
-#[command(
-    after_help = "Every step is charged to a filter before its noise is drawn; when the budget does not cover another, training ends. The\nfolder --out gets the model (model.safetensors), metrics (metrics.jsonl), a page with curves (report.html) and a checkpoint,\nfrom which --resume goes on after a crash or an interrupt, with every step charged whose noise may have been drawn.\nCtrl-C, SIGTERM and SIGHUP end it after the present step, with a\ncheckpoint, and give back what the ledger holds; a second one ends it at once, as kill -9 does.\nExit 0: trained, 1: the ledger refused another round, 130: interrupted, 2: something was wrong.\n\nExamples:\n  paygo train examples/demo.toml\n  paygo train examples/mnist.toml --data DIR --out runs/mnist\n  paygo train --resume runs/mnist\ndocs/training.md has every word of the file."
-)]
+#[command(after_help = "Every step is charged to a filter before its noise is drawn. Training ends when the budget \
+    does not cover another step. The folder gets the model (model.safetensors), metrics (metrics.jsonl), a page with \
+    curves (report.html) and a checkpoint.\n\n\
+    Ctrl-C, SIGTERM and SIGHUP end the run after the current step, with a checkpoint; a second signal ends it at \
+    once. After that, or after a crash, --resume continues. Every step whose noise may have been drawn stays \
+    charged.\n\n\
+    Exit codes: 0 trained, 1 the ledger refused another round, 2 something was wrong, 130 interrupted.\n\n\
+    Examples:\n  \
+    paygo train examples/demo.toml\n  \
+    paygo train examples/mnist.toml --data DIR --out runs/mnist\n  \
+    paygo train --resume runs/mnist\n\n\
+    See docs/training.md for everything that the file may contain.")]
 pub(crate) struct Arguments {
-    /// What to train, on what, and within which budget
+    /// What to train, on which data, and within which budget
     #[arg(value_name = "CONFIG.toml", required_unless_present = "resume", conflicts_with = "resume")]
     config: Option<PathBuf>,
-    /// Go on with the run in this folder
+    /// Continue the run in this folder
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
-    /// Where public data sets are
+    /// Folder of the public data sets
     #[arg(long, value_name = "DIR", env = "PAYGO_DATA")]
     data: Option<PathBuf>,
-    /// Where the model, the metrics, the report and the checkpoint go; it is made
+    /// Folder for the model, metrics, report and checkpoint; created if missing
     #[arg(long, value_name = "DIR", default_value = "trained", conflicts_with = "resume")]
     out: PathBuf,
     #[command(flatten)]
     place: PlaceArguments,
-    /// Seconds between two checkpoints, which are taken between rounds: when the process is killed, so much training is lost at most,
-    /// though charged, or one round where that takes longer (with balls_and_bins and shuffled batches a round is an epoch)
+    /// Seconds between two checkpoints.
+    ///
+    /// They are taken between rounds; a round is an epoch with balls_and_bins and shuffled batches, and a step
+    /// otherwise. If the process is killed, what was trained since the last checkpoint is lost, and stays charged.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     checkpoint_every: u64,
-    /// NOT PRIVATE: the same noise every time; whoever knows the seed can take it off. For tests
+    /// NOT PRIVATE, for tests: make the noise from this seed.
+    ///
+    /// The noise is the same every time, and whoever knows the seed can subtract it.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// NOT PRIVATE: show losses, speed and what each example has spent. For research on public data
+    /// NOT PRIVATE, for research on public data: show what depends on the examples.
+    ///
+    /// That is the training loss, the speed, and what each example has spent.
     #[arg(long)]
     reveal_secrets: bool,
     /// Answer in JSON
@@ -138,7 +153,7 @@ fn settle(gate: &SharedGate) -> Option<String> {
 /// Ends before there is anything to store: what was charged stays so.
 fn interrupted_early(gate: &SharedGate) -> anyhow::Result<ExitCode> {
     gate.lock().unwrap_or_else(PoisonError::into_inner).settle()?;
-    eprintln!("interrupted: the selection stays charged, and nothing came of it");
+    eprintln!("interrupted: the selection stays charged, and its result is lost");
     Ok(ExitCode::from(interrupt::EXIT))
 }
 

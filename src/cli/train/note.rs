@@ -40,7 +40,7 @@ impl Trained {
     /// Reads a model file.
     pub(crate) fn read(bytes: &[u8]) -> anyhow::Result<Self> {
         let (note, components) = described(bytes).map_err(|error| anyhow::anyhow!(error))?;
-        let note: Value = serde_json::from_str(&note).context("the note of the model is no JSON")?;
+        let note: Value = serde_json::from_str(&note).context("the metadata of the model is not JSON")?;
         let word = |name: &str| note.get(name).and_then(Value::as_str);
         let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
         let (config, promise) = (word("config"), word("promise"));
@@ -50,7 +50,7 @@ impl Trained {
         };
         let (input, classes) = (note["input"].as_array().and_then(shape), number(&note["classes"]));
         let (Some(config), Some(promise), Some(input), Some(classes)) = (config, promise, input, classes) else {
-            anyhow::bail!("the model does not say what its inputs are; it was trained by another version")
+            anyhow::bail!("the model does not say what its inputs are; it was trained by another version of paygo")
         };
         let projection = components.map(|components| Projection::restore(input, components)).transpose()?;
         let seen = projection.as_ref().map_or(input, |projection| Shape::vector(projection.count()));

@@ -136,7 +136,7 @@ fn describe(ending: &Ending, job: &Job) -> String {
         Ending::Refused(_) => "stopped: the budget does not cover another round".to_owned(),
         Ending::Done => "done".to_owned(),
         Ending::ScheduleEnded => "stopped: the schedule has no noise for another epoch".to_owned(),
-        Ending::Target { count } => {
+        Ending::TargetReached { count } => {
             let wanted = job.config.stop().target.map_or(f64::NAN, |target| target.accuracy);
             let size = job.config.size(&job.split.train).map_or(0, |(_, size)| size);
             format!("target reached: {count:.0} examples correct by a noisy count, wanted {wanted} of {size}")

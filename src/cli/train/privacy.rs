@@ -10,7 +10,7 @@ use paygo_accounting::wire::{FilterKind, FilterWords, Neighbors as NeighborWords
 use paygo_training::batching::{Batching, Sampler};
 use paygo_training::gradient::Clip;
 use paygo_training::model::{Model as _, Network};
-use paygo_training::personal::Allowance;
+use paygo_training::personal::ExampleBudget;
 use paygo_training::policy::Policy;
 use serde::Deserialize;
 
@@ -57,11 +57,11 @@ pub(super) struct Checked {
     pub(super) filter: Filter<AnyRule>,
     /// The expected run: what filter and odometer are best at.
     pub(super) plan: Cost,
-    pub(super) allowance: Option<Allowance>,
+    pub(super) allowance: Option<ExampleBudget>,
 }
 
 /// Epochs of different noise that are looked ahead.
-const LONGEST: u64 = 1000;
+const MAX_AHEAD: u64 = 1000;
 
 impl Checked {
     /// The noise of the first epoch.
@@ -76,7 +76,7 @@ impl Checked {
         let is_uniform = matches!(self.policy, Policy::Schedule(Schedule::Uniform { .. }));
         let at_once = if is_uniform { wanted } else { sampler.rounds_per_epoch() };
         let mut covered = 0;
-        for epoch in 0..LONGEST {
+        for epoch in 0..MAX_AHEAD {
             let Some(noise) = self.policy.noise_multiplier(epoch).filter(|_| covered < wanted) else {
                 return Ok(covered);
             };
@@ -174,7 +174,7 @@ impl Privacy {
         };
         let best =
             ORDERS.iter().filter_map(|&order| FixedOrder::new(Order::new(order).ok()?, budget).ok()).max_by_key(rounds);
-        best.context("no Rényi order can serve this epsilon and delta")
+        best.context("no Rényi order can meet this epsilon and delta; expected a larger budget")
     }
 
     /// How gradients are clipped.
@@ -220,7 +220,7 @@ impl Privacy {
         );
         anyhow::ensure!(
             self.order.is_none() || kind == FilterKind::FixedOrder,
-            "privacy.order goes with filter fixed-order, which poisson batches with a budget for each example have"
+            "privacy.order goes with filter fixed-order, the one for poisson batches with a budget for each example"
         );
         let rule: AnyRule = if kind == FilterKind::FixedOrder {
             self.fixed_order(budget, &one)?.into()
@@ -259,15 +259,15 @@ const fn hint(batching: Batching) -> &'static str {
 }
 
 /// The budget of each example, where a rule has one.
-fn allowance_of(rule: &AnyRule) -> anyhow::Result<Allowance> {
+fn allowance_of(rule: &AnyRule) -> anyhow::Result<ExampleBudget> {
     if let AnyRule::Gdp(rule) = rule {
         // ROUNDING: down, so that its square is within the limit.
         let mu = paygo_numeric::rounding::sqrt_down(rule.limit().to_f64_down());
-        Ok(Allowance::Gdp { mu: mu * (1.0 - 1e-12) })
+        Ok(ExampleBudget::Gdp { mu: mu * (1.0 - 1e-12) })
     } else if let AnyRule::Zcdp(rule) = rule {
-        Ok(Allowance::Zcdp { rho: rule.limit().to_f64_down() })
+        Ok(ExampleBudget::Zcdp { rho: rule.limit().to_f64_down() })
     } else if let AnyRule::FixedOrder(rule) = rule {
-        Ok(Allowance::Renyi { order: rule.order().get(), limit: rule.limit().to_f64_down() })
+        Ok(ExampleBudget::Renyi { order: rule.order().get(), limit: rule.limit().to_f64_down() })
     } else {
         anyhow::bail!("a budget for each example goes with filter gdp, zcdp or fixed-order")
     }

@@ -14,7 +14,7 @@ use paygo_training::data::Examples;
 use paygo_training::gate::{FilterGate, Gate, GateError};
 use paygo_training::model::{Model as _, Network};
 use paygo_training::optimizer::Method;
-use paygo_training::run::{Ending, Entry, Plan, Privacy, Run, Stop, evaluate};
+use paygo_training::run::{Ending, Entry, Privacy, Run, Setup, Stop, evaluate};
 use paygo_training::selection::Selection;
 use serde::Deserialize;
 use std::ops::ControlFlow;
@@ -45,7 +45,7 @@ impl Config {
     pub(super) fn with_candidate(&self, index: usize) -> anyhow::Result<Self> {
         let candidate = self.select.as_ref().and_then(|select| select.candidates.get(index));
         let Some(&Candidate { learning_rate, clip_norm, optimizer }) = candidate else {
-            anyhow::bail!("select.candidates has no number {}", index + 1)
+            anyhow::bail!("select.candidates has no candidate number {}", index + 1)
         };
         let mut config = self.clone();
         config.learning_rate = learning_rate.unwrap_or(config.learning_rate);
@@ -156,7 +156,7 @@ impl<'a> Trial<'a> {
             Neighbors::AddRemove => (self.public_size / (select.candidates.len() as u64 + 1)).max(1),
             Neighbors::ZeroOut | Neighbors::ReplaceOne => part.len().max(1) as u64,
         };
-        let sampler = Sampler::new(self.sampler.batching(), self.sampler.neighbors(), size, part.len())?;
+        let sampler = self.sampler.part(size, part.len())?;
         let noise = self.checked.first_noise()?;
         let budget = Rounds {
             filter: FilterGate::new(self.checked.filter.clone()),
@@ -164,7 +164,7 @@ impl<'a> Trial<'a> {
             left: self.rounds(select),
         };
         let clip = config.privacy.as_ref().map(|privacy| privacy.clip(self.network)).transpose()?;
-        let plan = Plan {
+        let plan = Setup {
             model: self.network,
             examples: part,
             public: None,
@@ -181,7 +181,7 @@ impl<'a> Trial<'a> {
                 None => {}
                 Some(Ending::Done) => return Ok(run.parameters().to_vec()),
                 Some(Ending::Interrupted) => anyhow::bail!("interrupted"),
-                Some(Ending::Refused(_) | Ending::ScheduleEnded | Ending::Target { .. }) => {
+                Some(Ending::Refused(_) | Ending::ScheduleEnded | Ending::TargetReached { .. }) => {
                     anyhow::bail!("the budget of a candidate ended early; this is a fault of paygo")
                 }
             }

@@ -15,7 +15,7 @@ use paygo_training::data::Public;
 use paygo_training::gate::Gate;
 use paygo_training::model::{Model as _, Network};
 use paygo_training::personal::Spending;
-use paygo_training::run::{Entry, Plan, Privacy, Run};
+use paygo_training::run::{Entry, Privacy, Run, Setup};
 use std::sync::Arc;
 
 /// Batches and budget.
@@ -88,7 +88,7 @@ impl Setting {
                 }
             },
         };
-        let plan = Plan {
+        let plan = Setup {
             model: &job.network,
             examples: &job.split.train,
             public,

@@ -6,17 +6,17 @@
 use crate::cli::ledger::Place;
 use anyhow::Context;
 use paygo_accounting::cost::Cost;
-use paygo_accounting::filter::{AnyRule, Decision, Filter, Reason, Refusal};
+use paygo_accounting::filter::{self, AnyRule, Filter, Reason, Refusal};
 use paygo_accounting::params::{Count, Neighbors};
 use paygo_accounting::wire::{Mechanism, Number};
 use paygo_ledger::RequestId;
-use paygo_ledger::words::{Answer, Cancel, Commit, Question, Reserve, Verdict};
+use paygo_ledger::words::{Answer, Cancel, Commit, Decision, Question, Reserve};
 use paygo_training::gate::{FilterGate, Gate, GateError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Rounds that are reserved at once.
-const MOST: u64 = 4096;
+const MAX_ROUNDS: u64 = 4096;
 /// How long they should take.
 const WHILE: Duration = Duration::from_secs(1);
 /// How long what was reserved can be given back, in seconds: a week.
@@ -125,45 +125,44 @@ impl Shared {
                 note: Some("paygo train".to_owned().try_into()?),
                 expires_in_seconds: Some(HOLD),
             };
-            let answer = self.place.open.reserve(&self.place.dataset.name, reserve)?;
+            let answer = self.place.ask(reserve)?;
             let fits = answer.largest_count.unwrap_or(0);
             match answer.decision {
-                Verdict::Admit => {
+                Decision::Admit => {
                     self.held = Some(Held { cost: cost.clone(), id, count, used: 0, since: Instant::now() });
                     // An earlier one was about something dearer.
                     self.refusal = None;
                     return Ok(true);
                 }
-                Verdict::Refuse if fits == 0 => {
+                Decision::Refuse if fits == 0 => {
                     self.refusal = Some(answer);
                     return Ok(false);
                 }
-                Verdict::Refuse => count = fits.min(count - 1),
+                Decision::Refuse => count = fits.min(count - 1),
             }
         }
     }
 
     fn settle(&mut self) -> anyhow::Result<()> {
         let Some(Held { id, count, used, since, .. }) = self.held.take() else { return Ok(()) };
-        let dataset = &self.place.dataset.name;
         let wrong = || format!("what reservation {id} holds stays charged");
         if used == count {
             let took = since.elapsed();
             let longer = if took < WHILE { self.size * 2 } else { self.size };
-            self.size = if took > 4 * WHILE { self.size.div_ceil(2) } else { longer.min(MOST) };
-            self.place.open.commit(dataset, Commit { id: id.clone(), used: None }).with_context(wrong)?;
+            self.size = if took > 4 * WHILE { self.size.div_ceil(2) } else { longer.min(MAX_ROUNDS) };
+            self.place.ask(Commit { id: id.clone(), used: None }).with_context(wrong)?;
             return Ok(());
         }
         if used > 0 {
-            self.place.open.commit(dataset, Commit { id: id.clone(), used: Some(used) }).with_context(wrong)?;
+            self.place.ask(Commit { id: id.clone(), used: Some(used) }).with_context(wrong)?;
         }
-        self.place.open.cancel(dataset, Cancel { id: id.clone(), nothing_drawn: true }).with_context(wrong)?;
+        self.place.ask(Cancel { id: id.clone(), nothing_drawn: true }).with_context(wrong)?;
         Ok(())
     }
 
     fn room(&self, cost: &Cost) -> Result<u64, GateError> {
         let question = Question { mechanism: several(cost, 1)?, blocks: self.place.blocks.clone() };
-        let fits = self.place.open.what_if(&self.place.dataset.name, question)?.largest_count;
+        let fits = self.place.ask(question)?.largest_count;
         let held = self.held.as_ref().filter(|held| held.cost == *cost).map_or(0, |held| held.count - held.used);
         Ok(fits.saturating_add(held))
     }
@@ -174,18 +173,23 @@ impl Gate for SharedBudget {
         self.own.neighbors()
     }
 
-    fn request(&mut self, cost: &Cost) -> Result<Decision, GateError> {
+    fn request(&mut self, cost: &Cost) -> Result<filter::Decision, GateError> {
         let Some(ledger) = self.ledger.as_mut().filter(|ledger| !ledger.asleep) else { return self.own.request(cost) };
         if !ledger.holds(cost) {
             // What the run's own budget refuses, the ledger is not asked for.
             let room = self.own.room(cost, ledger.size)?;
             if room > 0 && !ledger.reserve(cost, room)? {
                 let (requested, spent) = (Vec::new(), self.own.filter().meters());
-                return Ok(Decision::Refused(Refusal { reason: Reason::Budget, requested, spent, largest_count: 0 }));
+                return Ok(filter::Decision::Refused(Refusal {
+                    reason: Reason::Budget,
+                    requested,
+                    spent,
+                    largest_count: 0,
+                }));
             }
         }
         let decision = self.own.request(cost)?;
-        if matches!(decision, Decision::Admitted(_)) {
+        if matches!(decision, filter::Decision::Admitted(_)) {
             let held = ledger.held.as_mut().filter(|held| held.cost == *cost && held.used < held.count);
             held.ok_or("a round was admitted that the ledger does not hold; this is a fault of paygo")?.used += 1;
         }

@@ -41,7 +41,7 @@ pub(super) fn train(
                 let steps = metrics.steps;
                 progress.say(&format!(
                     "warning: training diverges: after {steps} steps some parameters are beyond a million, or not numbers\n\
-                     hint: a smaller learning_rate"
+                     hint: try a smaller learning_rate"
                 ));
             }
             if training.position() != written {

@@ -10,12 +10,12 @@
 //! | exact | the inverse of [`joint_range::largest_divergence`] | \[A\] Theorem 3 (T11) |
 //!
 //! Each is at most the one before it; [`Conversion`]'s methods return numbers in that order too. An order of ∞ with
-//! `D_∞ ≤ γ` is γ-DP.
+//! `D_∞ ≤ γ` is γ-DP. Everything that tells conversions apart is here: a new one is a variant, and the compiler asks for the rest.
 
 use super::joint_range;
 use crate::params::{Delta, Epsilon, Order};
 use paygo_numeric::Interval;
-use paygo_numeric::elementary::{ln, ln_1p};
+use paygo_numeric::elementary::{exp_m1, ln, ln_1p};
 
 /// A way to turn one Rényi statement into (ε, δ).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +42,80 @@ impl Conversion {
             Self::Cks => "cks",
             Self::Lemma1 => "lemma1",
             Self::Exact => "exact",
+        }
+    }
+
+    /// The name of its row for a Rényi curve.
+    pub(crate) const fn renyi_row(self) -> &'static str {
+        match self {
+            Self::Classic => "renyi-classic",
+            Self::Cks => "renyi-cks",
+            Self::Lemma1 => "renyi-lemma1",
+            Self::Exact => "renyi-exact",
+        }
+    }
+
+    /// The name of its row for ρ-zCDP. Over all orders Lemma 1 is hardly less than CKS, and has none.
+    pub(crate) const fn zcdp_row(self) -> Option<&'static str> {
+        match self {
+            Self::Classic => Some("zcdp-classic"),
+            Self::Cks => Some("zcdp-cks"),
+            Self::Lemma1 => None,
+            Self::Exact => Some("zcdp-exact"),
+        }
+    }
+
+    /// The conversion whose best order is a good start for this one's.
+    pub(crate) const fn start(self) -> Self {
+        match self {
+            Self::Classic | Self::Cks | Self::Lemma1 => Self::Classic,
+            Self::Exact => Self::Cks,
+        }
+    }
+
+    /// About [`epsilon`](Self::epsilon), fast. Searches only.
+    pub(crate) fn epsilon_near(self, order: Order, value: f64, delta: Delta) -> f64 {
+        let (a, log_inverse) = (order.get(), -ln(delta.get()));
+        let cks = value + (log_zeta_near(a) + log_inverse) / (a - 1.0);
+        match self {
+            Self::Classic => value + log_inverse / (a - 1.0),
+            Self::Cks => cks,
+            Self::Lemma1 | Self::Exact if (a - 1.0) * value > 8.0 => cks,
+            Self::Lemma1 => self.epsilon(order, value, delta).get(),
+            Self::Exact => joint_range::epsilon_near(order, value, delta),
+        }
+    }
+
+    /// About the least that [`epsilon`](Self::epsilon) can be, faster still: CKS itself, and for the tighter ones
+    /// `CKS + ln(1 − e^{−(α−1)γ})/(α−1)`, which they cannot beat while αδ < 1 (take p = αδ in γ*'s minimum). Searches only.
+    pub(crate) fn epsilon_floor(self, order: Order, value: f64, delta: Delta) -> f64 {
+        let (a, b, log_inverse) = (order.get(), order.get() - 1.0, -ln(delta.get()));
+        match self {
+            Self::Classic | Self::Cks => self.epsilon_near(order, value, delta),
+            Self::Lemma1 | Self::Exact if a * delta.get() < 1.0 => {
+                value + (log_zeta_near(a) + log_inverse + ln(-exp_m1(-b * value))) / b
+            }
+            Self::Lemma1 | Self::Exact => 0.0,
+        }
+    }
+
+    /// About `ln` of [`delta`](Self::delta). Searches only.
+    pub(crate) fn log_delta_near(self, order: Order, value: f64, epsilon: Epsilon) -> f64 {
+        let exponent = (order.get() - 1.0) * (value - epsilon.get());
+        match self {
+            Self::Classic => exponent,
+            Self::Cks => log_zeta_near(order.get()) + exponent,
+            Self::Lemma1 | Self::Exact => ln(self.delta(order, value, epsilon).get().max(f64::MIN_POSITIVE)),
+        }
+    }
+
+    /// About [`budget`](Self::budget). Searches only.
+    pub(crate) fn budget_near(self, order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
+        let (a, log_inverse) = (order.get(), -ln(delta.get()));
+        match self {
+            Self::Classic => epsilon.get() - log_inverse / (a - 1.0),
+            Self::Cks | Self::Lemma1 => epsilon.get() - (log_zeta_near(a) + log_inverse) / (a - 1.0),
+            Self::Exact => self.budget(order, epsilon, delta),
         }
     }
 
@@ -138,7 +212,7 @@ fn log_zeta(order: Order) -> Interval {
 }
 
 /// About `ln ζ_α`, and 0 at α = ∞, where it is divided by ∞. Searches only.
-pub(crate) fn log_zeta_near(a: f64) -> f64 {
+fn log_zeta_near(a: f64) -> f64 {
     if a == f64::INFINITY { 0.0 } else { (a - 1.0) * ln_1p(-1.0 / a) - ln(a) }
 }
 

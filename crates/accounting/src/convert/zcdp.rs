@@ -4,7 +4,7 @@
 //! zCDP filter (T8), not only of a plan. The order is found with plain floats; the bound at that order is then rounded
 //! to the safe side. Any order is sound; a poor search only costs tightness.
 
-use super::renyi::{Conversion, log_zeta_near};
+use super::renyi::Conversion;
 use crate::params::{Delta, Epsilon, Order, Rho};
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, ln};
@@ -29,21 +29,9 @@ pub fn epsilon(conversion: Conversion, rho: Rho, delta: Delta) -> (Epsilon, Opti
     if conversion == Conversion::Classic {
         return (classic, Some(classic_order));
     }
-    let objective = |x: f64| {
-        let order = order_at(x);
-        match conversion {
-            Conversion::Exact => conversion.epsilon(order, order.get() * r, delta).get(),
-            Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => {
-                let a = order.get();
-                a * r + (log_zeta_near(a) + log_inverse) / (a - 1.0)
-            }
-        }
-    };
+    let objective = |x: f64| conversion.epsilon_near(order_at(x), order_at(x).get() * r, delta);
     // A looser conversion's order is a good start, and keeps the conversions in their order.
-    let start = match conversion {
-        Conversion::Exact => epsilon(Conversion::Cks, rho, delta).1.unwrap_or(classic_order),
-        Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => classic_order,
-    };
+    let start = epsilon(conversion.start(), rho, delta).1.unwrap_or(classic_order);
     let at = |order: Order| (conversion.epsilon(order, (r_in * order.get()).hi(), delta), Some(order));
     least([at(best_order(start, objective)), at(start), (classic, Some(classic_order))])
 }
@@ -69,17 +57,8 @@ pub fn delta(conversion: Conversion, rho: Rho, epsilon: Epsilon) -> (Delta, Opti
     if conversion == Conversion::Classic {
         return (classic, Some(classic_order));
     }
-    let objective = |x: f64| {
-        let a = order_at(x).get();
-        match conversion {
-            Conversion::Exact => ln(conversion.delta(order_at(x), a * r, epsilon).get().max(f64::MIN_POSITIVE)),
-            Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => log_zeta_near(a) + (a - 1.0) * (a * r - e),
-        }
-    };
-    let start = match conversion {
-        Conversion::Exact => delta(Conversion::Cks, rho, epsilon).1.unwrap_or(classic_order),
-        Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => classic_order,
-    };
+    let objective = |x: f64| conversion.log_delta_near(order_at(x), order_at(x).get() * r, epsilon);
+    let start = delta(conversion.start(), rho, epsilon).1.unwrap_or(classic_order);
     let at = |order: Order| (conversion.delta(order, (Interval::point(r) * order.get()).hi(), epsilon), Some(order));
     least([at(best_order(start, objective)), at(start), (classic, Some(classic_order))])
 }
@@ -103,20 +82,8 @@ pub fn budget(conversion: Conversion, epsilon: Epsilon, delta: Delta) -> Rho {
     }
     let log_inverse = -ln(delta.get());
     let guess = order_at(0.5 * (ln(log_inverse.max(1e-300)) - ln(classic.max(1e-300))));
-    let objective = |x: f64| {
-        let order = order_at(x);
-        let a = order.get();
-        match conversion {
-            Conversion::Exact => -conversion.budget(order, epsilon, delta) / a,
-            Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => {
-                ((log_zeta_near(a) + log_inverse) / (a - 1.0) - epsilon.get()) / a
-            }
-        }
-    };
-    let looser = match conversion {
-        Conversion::Exact => budget(Conversion::Cks, epsilon, delta).get(),
-        Conversion::Classic | Conversion::Cks | Conversion::Lemma1 => classic,
-    };
+    let objective = |x: f64| -conversion.budget_near(order_at(x), epsilon, delta) / order_at(x).get();
+    let looser = budget(conversion.start(), epsilon, delta).get();
     let order = best_order(guess, objective);
     let bound = (Interval::point(conversion.budget(order, epsilon, delta)) / order.get()).lo();
     Rho::from_lower_bound(bound.max(looser))

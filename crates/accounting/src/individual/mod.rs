@@ -29,7 +29,7 @@ mod price;
 
 pub use clip::Clipping;
 pub use filter::admit_round;
-pub use price::{Fine, PersonalBudget, Price};
+pub use price::{Fine, PersonalBudget, SharePrice};
 
 /// A whole budget. Divisible by every number up to 18, by 20, 24, 25, 50, 100 and 1000, so that plain fractions of a budget fit
 /// as often as they should.

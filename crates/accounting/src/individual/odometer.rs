@@ -173,7 +173,7 @@ fn reading<B: Boundary>(boundary: &B, lanes: Vec<Amount>) -> Epsilon {
 mod tests {
     use super::*;
     use crate::cost::Cost;
-    use crate::individual::{NEVER, Price};
+    use crate::individual::{NEVER, SharePrice};
     use crate::mechanism::Mechanism;
     use crate::odometer::{Odometer, Restart};
     use crate::params::Neighbors;
@@ -192,7 +192,7 @@ mod tests {
             costs in prop::collection::vec(prop::collection::vec(0u64..=10_000, 3), 1..40),
         ) {
             let reader = reader("0.01");
-            let price = Price::new(reader.step(), 4 * 10_000 * 100, 1).expect("a price"); // 10⁴ costs one step
+            let price = SharePrice::new(reader.step(), 4 * 10_000 * 100, 1).expect("a price"); // 10⁴ costs one step
             let (mut restarts, mut sums) = (RestartColumn::new(3), SumColumn::new(3));
             let order = Order::new(8.0).expect("an order");
             let restart = Restart::new(order, reader.step().limit(), Delta::new(1e-5).expect("d")).expect("r");

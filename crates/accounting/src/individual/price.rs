@@ -67,18 +67,18 @@ impl PersonalBudget {
 ///
 /// ```
 /// use paygo_accounting::filter::Zcdp;
-/// use paygo_accounting::individual::{FULL, NEVER, PersonalBudget, Price};
+/// use paygo_accounting::individual::{FULL, NEVER, PersonalBudget, SharePrice};
 /// use paygo_numeric::Amount;
 /// let half = Amount::from_decimal_down("0.5").ok_or("a decimal")?;
 /// let budget = PersonalBudget::zcdp(&Zcdp::with_limit(half, Amount::ZERO)?);
-/// let price = Price::new(&budget, 10, 1)?; // variance 10
+/// let price = SharePrice::new(&budget, 10, 1)?; // variance 10
 /// assert_eq!(price.share(1), FULL / 10); // 1/(2·10) of 0.5
 /// assert_eq!(price.share(0), 0);
 /// assert_eq!(price.share(11), NEVER);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Price {
+pub struct SharePrice {
     /// Shares for each unit of squared norm, rounded up where it does not fit in 128 bits.
     shares: Fraction,
     /// The same in units of 2⁻⁶⁴, rounded up.
@@ -124,7 +124,7 @@ impl Fine {
     }
 }
 
-impl Price {
+impl SharePrice {
     /// Against noise of variance `numerator/denominator`, in the units of the contributions.
     ///
     /// # Errors
@@ -264,7 +264,7 @@ mod tests {
         ) {
             let limit = Amount::from_ratio_up(u128::from(units), 1_000_000_000_000_000_000);
             let budget = PersonalBudget::zcdp(&Zcdp::with_limit(limit, Amount::ZERO).expect("a rule"));
-            let price = Price::new(&budget, numerator, denominator).expect("a price");
+            let price = SharePrice::new(&budget, numerator, denominator).expect("a price");
             let square = u128::from(norm).pow(2);
             let share = price.share(square);
             // real share = FULL·norm²·denominator·10¹⁸ / (2·numerator·units), cross-multiplied
@@ -286,7 +286,7 @@ mod tests {
         #[test]
         fn simple_fractions_are_exact(parts in 1u32..19, scale in 1u64..1000) {
             // Variance scale²·parts/(2·limit) with limit 0.5: a norm of `scale` costs one part.
-            let price = Price::new(&zcdp("0.5"), scale * scale * u64::from(parts), 1).expect("a price");
+            let price = SharePrice::new(&zcdp("0.5"), scale * scale * u64::from(parts), 1).expect("a price");
             prop_assert_eq!(price.share(u128::from(scale).pow(2)), FULL / parts);
         }
 
@@ -311,7 +311,7 @@ mod tests {
             ),
         ];
         for (budget, factor) in budgets {
-            let price = Price::new(&budget, 100, 1).expect("a price");
+            let price = SharePrice::new(&budget, 100, 1).expect("a price");
             // 9/100 of the variance
             let expected = f64::from(FULL) * factor * 0.09 / 2.0;
             assert!((f64::from(price.share(9)) - expected).abs() <= 1.0, "{factor}");
@@ -324,33 +324,34 @@ mod tests {
     #[test]
     fn costs_of_several_contributions_are_rounded_once() {
         let budget = zcdp("1");
-        let price = Price::new(&budget, 1 << 39, 1).expect("a price"); // a norm of 1 costs far less than one share
+        let price = SharePrice::new(&budget, 1 << 39, 1).expect("a price"); // a norm of 1 costs far less than one share
         let total = (0..1000).fold(Fine::default(), |sum, _| sum.plus(price.fine(1)));
         assert_eq!(total.share(), price.share(1000));
         assert_eq!(price.share(1), 1);
         assert_eq!(Fine(u128::MAX).plus(Fine(1)).share(), NEVER);
         assert_eq!(Fine(u128::MAX).plus(Fine(1)).to_f64_up(), f64::INFINITY);
-        assert_eq!(Price::new(&zcdp("0.01"), 1, 1).expect("a price").fine(1 << 100).to_f64_up(), f64::INFINITY);
+        assert_eq!(SharePrice::new(&zcdp("0.01"), 1, 1).expect("a price").fine(1 << 100).to_f64_up(), f64::INFINITY);
     }
 
     #[test]
     fn what_is_no_price() {
-        let tiny = Price::new(&zcdp("0.000000000000000001"), 1, 1 << 40).expect("a price");
+        let tiny = SharePrice::new(&zcdp("0.000000000000000001"), 1, 1 << 40).expect("a price");
         assert_eq!((tiny.share(0), tiny.share(1)), (0, NEVER));
-        assert!(Price::new(&zcdp("1"), 0, 1).is_err() && Price::new(&zcdp("1"), 1, 0).is_err());
-        assert!(Price::new(&zcdp("0"), 1, 1).is_err());
+        assert!(SharePrice::new(&zcdp("1"), 0, 1).is_err() && SharePrice::new(&zcdp("1"), 1, 0).is_err());
+        assert!(SharePrice::new(&zcdp("0"), 1, 1).is_err());
         // Terms that do not fit: the price is too high, never too low.
         let order = Order::new(2f64.powi(60)).expect("an order");
         let limit = Amount::from_f64_down(8.5e19).expect("an amount");
         let rule = FixedOrder::with_limit(order, limit, Amount::ZERO).expect("a rule");
-        let price = Price::new(&PersonalBudget::fixed_order(&rule).expect("a budget"), 1, u64::MAX).expect("a price");
+        let price =
+            SharePrice::new(&PersonalBudget::fixed_order(&rule).expect("a budget"), 1, u64::MAX).expect("a price");
         assert_eq!((price.share(0), price.share(1)), (0, NEVER));
         let infinite = Order::new(f64::INFINITY).expect("an order");
         let rule = FixedOrder::with_limit(infinite, Amount::ONE, Amount::ZERO).expect("a rule");
         assert!(PersonalBudget::fixed_order(&rule).is_err());
         // The budget of (ε, δ) itself, as users give it.
         let budget = PersonalBudget::zcdp(&Zcdp::new(Budget::from_decimal("3", "1e-6").expect("b")).expect("r"));
-        let price = Price::new(&budget, 500 * 500, 1).expect("a price");
+        let price = SharePrice::new(&budget, 500 * 500, 1).expect("a price");
         assert!(price.share(100 * 100) < FULL / 5 && price.share(u128::MAX) == NEVER);
     }
 }

@@ -14,9 +14,9 @@ use paygo_numeric::sums::{log_add_exp, log_sum_exp};
 use serde::{Deserialize, Serialize};
 
 /// Above this order only the bound of a single batch, `α/(2s²)`, is used.
-const LARGEST: f64 = 128.0;
+const MAX_ORDER: f64 = 128.0;
 /// Below this exponent no product of two moments leaves the doubles.
-const MOST_EXPONENT: f64 = 600.0;
+const MAX_EXPONENT: f64 = 600.0;
 
 /// One epoch of `batches` noisy sums; each record is in one of them, chosen uniformly and independently of the others.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -45,14 +45,14 @@ impl Family for BallsAndBinsEpoch {
 
     /// From one table.
     fn renyi_at(&self, orders: &[Order]) -> Vec<f64> {
-        let largest = orders.iter().map(|order| order.get()).filter(|&a| a <= LARGEST).fold(1.0, f64::max);
+        let largest = orders.iter().map(|order| order.get()).filter(|&a| a <= MAX_ORDER).fold(1.0, f64::max);
         let table = self.forward_moments(largest.ceil());
         orders
             .iter()
             .map(|order| {
                 let a = order.get();
                 let plain = self.plain_bound(a);
-                if a > LARGEST {
+                if a > MAX_ORDER {
                     return plain;
                 }
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 128")]
@@ -128,7 +128,7 @@ impl BallsAndBinsEpoch {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 128")]
         let size = largest as usize + 1;
         let exponents = (0..size).map(|j| j as f64 * (j as f64 - 1.0) * spread);
-        if largest * (largest - 1.0) * spread < MOST_EXPONENT {
+        if largest * (largest - 1.0) * spread < MAX_EXPONENT {
             let one: Vec<f64> = exponents.map(exp_m1).collect();
             let (table, combinations) = self.all_batches(&one, combine);
             let up = |(n, &excess): (usize, &f64)| {

@@ -14,7 +14,7 @@ use paygo_numeric::sums::log_add_exp;
 use serde::{Deserialize, Serialize};
 
 /// Above this order only the bound without amplification, `α/(2s²)`, is used.
-const LARGEST: f64 = 4096.0;
+const MAX_ORDER: f64 = 4096.0;
 
 /// The Gaussian mechanism on a batch of fixed size drawn without replacement.
 ///
@@ -66,7 +66,7 @@ impl Family for FixedSizeSampledGaussian {
         let one = |order: &Order| {
             let a = order.get();
             let plain = (Interval::point(a) / (s.square() * 2.0)).hi();
-            if a > LARGEST {
+            if a > MAX_ORDER {
                 return plain;
             }
             let moment = chord_between_integers(a, |n| self.moment(n, &chords));
@@ -141,11 +141,11 @@ struct Chords {
 impl Chords {
     /// Cells of this many to a standard deviation, if that makes them narrow enough in the exponent too.
     const FINE: f64 = 64.0;
-    const MOST: f64 = 4096.0;
+    const MAX_NODES: f64 = 4096.0;
 
     fn new(s: f64) -> Self {
         let width = (s / Self::FINE).min(s * s / 16.0);
-        let cells = ((0.5 + 10.0 * s) / width).min(Self::MOST).min(600.0 * s * s / width).ceil();
+        let cells = ((0.5 + 10.0 * s) / width).min(Self::MAX_NODES).min(600.0 * s * s / width).ceil();
         let at = |i: f64| {
             let x = Interval::point(i * width) + 0.5;
             let y = Interval::point(i * width) / Interval::point(s).square();

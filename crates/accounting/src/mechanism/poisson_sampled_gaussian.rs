@@ -37,9 +37,9 @@ use std::f64::consts::PI;
 /// Unit roundoff.
 const U: f64 = f64::EPSILON / 2.0;
 /// Above this order only the bound without amplification, `α/(2s²)`, is used.
-const LARGEST_SUM: f64 = 1_048_576.0;
+const MAX_ORDER: f64 = 1_048_576.0;
 /// A trapezoidal rule of more nodes than this is not worth its time.
-const MOST_NODES: f64 = 40_000.0;
+const MAX_NODES: f64 = 40_000.0;
 /// No divergence is reported below this: products of smaller numbers may be subnormal, where relative errors are not small.
 const LEAST: f64 = 1e-290;
 /// Integer orders up to this one share one binomial triangle.
@@ -90,7 +90,7 @@ impl Family for PoissonSampledGaussian {
             return 0.0;
         }
         let plain = plain_bound(s, a);
-        if q >= 1.0 || a > LARGEST_SUM {
+        if q >= 1.0 || a > MAX_ORDER {
             return plain;
         }
         let moment = if is_integer(a) && a <= nodes_needed(q, s, a) {
@@ -128,7 +128,7 @@ impl Family for PoissonSampledGaussian {
             let index = if is_integer(a) && a <= 64.0 { a as usize } else { 0 };
             if index > 0 && triangle[index].is_finite() {
                 values[i] = per_order(triangle[index], a).min(values[i]);
-            } else if a <= LARGEST_SUM && log_excess_estimate(q, s, a) < 300.0 {
+            } else if a <= MAX_ORDER && log_excess_estimate(q, s, a) < 300.0 {
                 rest.push((i, a));
             }
         }
@@ -447,7 +447,7 @@ impl Rule {
             // A step of few bits makes every node an exact double.
             let unit = power_of_two(h.log2() - 8.0);
             h = (h / unit).floor() * unit;
-            if !(h > 0.0 && (self.growth + 18.0 * s) / h < MOST_NODES) {
+            if !(h > 0.0 && (self.growth + 18.0 * s) / h < MAX_NODES) {
                 return None;
             }
             let sums = self.sum(h, scales, &f, &majorant)?;
@@ -524,7 +524,7 @@ impl Rule {
                 if done {
                     break;
                 }
-                if nodes > 4.0 * MOST_NODES {
+                if nodes > 4.0 * MAX_NODES {
                     return None;
                 }
                 y += direction * h;

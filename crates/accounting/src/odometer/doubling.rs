@@ -11,7 +11,7 @@ use paygo_numeric::{Amount, Interval};
 use std::sync::Arc;
 
 /// The highest level that is looked for; an amount ends long before.
-const MOST_LEVELS: u32 = 200;
+const MAX_LEVELS: u32 = 200;
 
 /// Levels that double: at each order the least level that the sum has not passed, and the tail bound that goes with it.
 ///
@@ -75,7 +75,7 @@ impl Doubling {
             // ROUNDING: up, once; from here on the first level is this double, and doubling is exact.
             let first = (log / slope).hi();
             let sum = sum.to_f64_up();
-            let Some(level) = (1..=MOST_LEVELS).find(|&f| sum <= first * 2f64.powi(f.cast_signed() - 1)) else {
+            let Some(level) = (1..=MAX_LEVELS).find(|&f| sum <= first * 2f64.powi(f.cast_signed() - 1)) else {
                 continue;
             };
             let reached = Interval::point(first * 2f64.powi(level.cast_signed() - 1));

@@ -3,10 +3,10 @@
 #![expect(unreachable_pub, reason = "shared by several test programs")]
 #![allow(dead_code, reason = "not every test program uses all of it")]
 
-use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use paygo_analysis::{
-    Accounts, Answers, Clip, ClipNorm, Layout, Manner, Mode, NoiseStd, Query, RoundError, Settings, Statistic, Table,
-    Weight, ask, open_accounts,
+    Accounts, Answers, ClipNorm, ClipRange, Layout, Manner, Mode, NoiseStd, Query, RoundError, Settings, Statistic,
+    Table, Weight, ask, open_accounts,
 };
 use paygo_noise::Source;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ pub fn noise(noise_std: f64) -> NoiseStd {
     NoiseStd::new(noise_std).expect("noise")
 }
 
-pub fn clip(low: f64, high: f64) -> Clip {
-    Clip::new(low, high).expect("a clip")
+pub fn clip(low: f64, high: f64) -> ClipRange {
+    ClipRange::new(low, high).expect("a clip")
 }
 
 pub fn rows(norm: f64) -> Weight {

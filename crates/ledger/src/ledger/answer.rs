@@ -4,7 +4,7 @@ use crate::entry::{AccountName, Digest, Entry};
 use crate::names::Name;
 use crate::state::{Dataset, Quote, State, unit};
 use crate::views::meters;
-use crate::words::{Answer, Meters, Verdict, WhatIf};
+use crate::words::{Answer, Decision, Meters, WhatIf};
 use paygo_accounting::charge::{Charge, Sums};
 use paygo_accounting::filter::Meter;
 use paygo_accounting::wire::Side;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How many are counted at most where the question is how many would fit.
-const MOST: u64 = 1 << 40;
+const MAX_COUNT: u64 = 1 << 40;
 
 pub(super) fn what_if(dataset: &Dataset, quote: &Quote, one: &Charge, blocks: Option<&[Name]>, by: &Name) -> WhatIf {
     let refused = dataset.refusal(quote, one, blocks, by);
@@ -25,7 +25,7 @@ pub(super) fn what_if(dataset: &Dataset, quote: &Quote, one: &Charge, blocks: Op
         (account.filter().meters_of(&sums), account.filter().meters_of(&with))
     });
     WhatIf {
-        decision: if refused.is_some() { Verdict::Refuse } else { Verdict::Admit },
+        decision: if refused.is_some() { Decision::Refuse } else { Decision::Admit },
         account,
         remaining: meters(&spent, Meter::remaining, Side::Down),
         spent: meters(&spent, |meter| meter.spent, Side::Up),
@@ -33,7 +33,7 @@ pub(super) fn what_if(dataset: &Dataset, quote: &Quote, one: &Charge, blocks: Op
         after: meters(&after, |meter| meter.spent, Side::Up),
         reason: refused.map(|refused| refused.reason),
         // One alone is rounded up, so that many of it may seem to cost more than they do together.
-        largest_count: dataset.room(one, MOST, blocks, by).max(admitted),
+        largest_count: dataset.room(one, MAX_COUNT, blocks, by).max(admitted),
     }
 }
 
@@ -89,7 +89,7 @@ impl<'a> Answers<'a> {
         let alone = |price| meters(&known.filter().meters_of(&price), |meter| meter.spent, Side::Up);
         Some(Answer {
             id: decided.id.clone(),
-            decision: if refused.is_some() { Verdict::Refuse } else { Verdict::Admit },
+            decision: if refused.is_some() { Decision::Refuse } else { Decision::Admit },
             repeated,
             entry: entry.seq,
             receipt: digest,

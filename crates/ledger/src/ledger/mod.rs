@@ -2,14 +2,17 @@
 
 mod answer;
 mod decider;
+mod desk;
 mod writer;
+
+pub use desk::{Blocking, Desk};
 
 use crate::entry::{Digest, Entry};
 use crate::names::Name;
 pub use crate::state::Requester;
 use crate::state::{Asked, Broken, Command, Dataset, Mistake, Priced, Quote, State, unit};
 use crate::store::{Location, SqlStore, Store, StoreError};
-use crate::views::{DatasetView, Decision, Overview};
+use crate::views::{DatasetView, DecisionView, Overview};
 use crate::words::{
     Answer, Cancel, Commit, Done, Granted, NewAllowance, NewBlocks, NewDataset, NewToken, Question, Reserve, Spend,
     WhatIf,
@@ -22,16 +25,16 @@ use tokio::task::JoinHandle;
 use writer::{Job, Writer};
 
 /// Requests that wait for the writer.
-const QUEUE: usize = 4096;
+const MAX_WAITING: usize = 4096;
 /// The longest mechanism, as it is written: snapshots hold thousands.
-const LONGEST_MECHANISM: usize = 1 << 16;
+const MAX_MECHANISM: usize = 1 << 16;
 /// How many priced mechanisms are remembered.
-const MOST_PRICED: usize = 4096;
+const MAX_PRICED: usize = 4096;
 /// Entries closer than this are read together.
 const NEAR: u64 = 64;
 /// An hour and a week, in seconds.
 const USUAL_HOLD: u64 = 3600;
-const LONGEST_HOLD: u64 = 7 * 24 * 3600;
+const MAX_HOLD: u64 = 7 * 24 * 3600;
 
 /// Milliseconds since 1970, from outside: whatever it says, the times in the log never go back.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -68,7 +71,7 @@ impl From<StoreError> for LedgerError {
 /// A ledger that is open. Cheap to clone: every clone is the same ledger.
 ///
 /// ```
-/// use paygo_ledger::{Ledger, store::Location, words::{NewDataset, Spend, Verdict}};
+/// use paygo_ledger::{Ledger, store::Location, words::{NewDataset, Spend, Decision}};
 /// # let runtime = tokio::runtime::Runtime::new()?;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("organization.ledger");
@@ -79,7 +82,7 @@ impl From<StoreError> for LedgerError {
 /// ledger.create_dataset(&me, new).await?;
 /// let spend: Spend = serde_json::from_str(r#"{"id": "q1", "mechanism": {"gaussian": {"noise_multiplier": 10}}}"#)?;
 /// let answer = ledger.spend(&me, &"sales".parse()?, spend.clone()).await?;
-/// assert_eq!((answer.decision, answer.repeated), (Verdict::Admit, false));
+/// assert_eq!((answer.decision, answer.repeated), (Decision::Admit, false));
 /// let again = ledger.spend(&me, &"sales".parse()?, spend).await?;
 /// assert_eq!((again.entry, again.repeated), (answer.entry, true)); // charged once
 /// # ledger.close().await;
@@ -126,7 +129,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`] when the store fails or the log is broken.
     pub async fn over(store: impl Store, clock: Clock) -> Result<Self, LedgerError> {
-        let (jobs, queue) = mpsc::channel(QUEUE);
+        let (jobs, queue) = mpsc::channel(MAX_WAITING);
         let (changed, changes) = watch::channel(0);
         let committed = Arc::new(RwLock::new(State::default()));
         let broken = Arc::new(OnceLock::new());
@@ -236,6 +239,13 @@ impl Ledger {
         Ok(known.ok_or_else(|| Mistake::UnknownDataset(name.clone()))?.at(self.now()))
     }
 
+    /// Which datasets somebody may look at: all, or those that their token is about.
+    pub fn covered(&self, by: &Requester) -> impl Fn(&Name) -> bool + use<> {
+        let now = self.now();
+        let token = by.token.map(|hash| self.read(|state| state.token(&hash, now).cloned()));
+        move |name| token.as_ref().is_none_or(|token| token.as_ref().is_some_and(|token| token.covers(name)))
+    }
+
     /// The datasets among some, in short.
     ///
     /// # Errors
@@ -260,7 +270,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] when there is no such dataset, or the store fails.
-    pub async fn decisions(&self, dataset: &Name, most: usize) -> Result<Vec<Decision>, LedgerError> {
+    pub async fn decisions(&self, dataset: &Name, most: usize) -> Result<Vec<DecisionView>, LedgerError> {
         let recent = self.read(|state| Some(state.dataset(dataset)?.recent().rev().take(most).collect::<Vec<_>>()));
         let mut recent = recent.ok_or_else(|| Mistake::UnknownDataset(dataset.clone()))?;
         recent.reverse();
@@ -273,7 +283,7 @@ impl Ledger {
         let mechanisms: HashMap<u64, Mechanism> =
             self.entries(&prices).await?.into_iter().filter_map(mechanism).collect();
         let newest_first = entries.iter().rev();
-        Ok(newest_first.filter_map(|(entry, digest)| Decision::new(entry, *digest, &mechanisms)).collect())
+        Ok(newest_first.filter_map(|(entry, digest)| DecisionView::new(entry, *digest, &mechanisms)).collect())
     }
 
     /// What a mechanism costs in a dataset.
@@ -282,8 +292,8 @@ impl Ledger {
     /// [`LedgerError::Mistake`] when it is not a mechanism or has no price there.
     pub async fn price(&self, dataset: &Name, mechanism: Mechanism) -> Result<Arc<Quote>, LedgerError> {
         let written = crate::state::written(&mechanism);
-        if written.len() > LONGEST_MECHANISM {
-            let (what, given, most) = ("bytes of a mechanism", written.len(), LONGEST_MECHANISM);
+        if written.len() > MAX_MECHANISM {
+            let (what, given, most) = ("bytes of a mechanism", written.len(), MAX_MECHANISM);
             return Err(Mistake::TooMany { what, given, most }.into());
         }
         let known = lock(&self.inner.priced).get(dataset).and_then(|priced| priced.get(&written).cloned());
@@ -295,7 +305,7 @@ impl Ledger {
         let priced = move || Ok(Arc::new(Quote { charge: pricing.price(&mechanism)?, mechanism, written }));
         let quote = off_the_runtime(priced).await?;
         let mut cache = lock(&self.inner.priced);
-        if cache.values().map(HashMap::len).sum::<usize>() >= MOST_PRICED {
+        if cache.values().map(HashMap::len).sum::<usize>() >= MAX_PRICED {
             cache.clear();
         }
         cache.entry(dataset.clone()).or_default().insert(quote.written.clone(), Arc::clone(&quote));
@@ -335,7 +345,7 @@ impl Ledger {
     pub async fn reserve(&self, by: &Requester, dataset: &Name, reserve: Reserve) -> Result<Answer, LedgerError> {
         let Reserve { id, mechanism, blocks, note, expires_in_seconds } = reserve;
         let seconds = expires_in_seconds.unwrap_or(USUAL_HOLD);
-        if !(1..=LONGEST_HOLD).contains(&seconds) {
+        if !(1..=MAX_HOLD).contains(&seconds) {
             let allowed = "1 to 604800, a week";
             let error = paygo_accounting::params::OutOfDomain::new("expires_in_seconds", seconds, allowed);
             return Err(Mistake::OutOfDomain(error).into());
@@ -420,7 +430,7 @@ impl Ledger {
         }
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| LedgerError::Unavailable(error.to_string()))?;
-        let token: String = bytes.iter().fold("paygo_".to_owned(), |text, byte| format!("{text}{byte:02x}"));
+        let token = format!("paygo_{}", hex::encode(bytes));
         let day = 24 * 3600 * 1000;
         let expires = new.expires_in_days.map(|days| self.now() + u64::from(days) * day);
         let NewToken { holder, role, datasets, explicit_curves, expires_in_days: _ } = new;

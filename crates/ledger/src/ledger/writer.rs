@@ -19,11 +19,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 /// Most requests that are taken for one transaction; what is decided again may be twice as many.
-const MOST_JOBS: usize = 1024;
+const MAX_JOBS: usize = 1024;
 /// Requests that are decided before the store is looked at again.
 const FEW_JOBS: usize = 64;
 /// How often a batch is tried: ids make that safe.
-const TRIES: u32 = 3;
+const MAX_TRIES: u32 = 3;
 /// For how many batches a writer that is not alone takes the lock before it decides.
 const CONTENDED: u32 = 64;
 /// Entries between snapshots.
@@ -148,7 +148,7 @@ impl<S: Store> Writer<S> {
         // A ledger that is new.
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| StoreError::Damaged(error.to_string()))?;
-        let ledger = bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        let ledger = hex::encode(bytes);
         let at = self.decider.now();
         self.decider.write(Event::Opened { version: VERSION, ledger }, at, None)?;
         self.finish().await
@@ -210,7 +210,7 @@ impl<S: Store> Writer<S> {
                 Err(Failure::Store(error)) => {
                     self.take_back();
                     self.tries += 1;
-                    if self.tries == TRIES {
+                    if self.tries == MAX_TRIES {
                         self.tries = 0;
                         self.refuse_waiting(&LedgerError::Unavailable(error.to_string()));
                     }
@@ -257,7 +257,7 @@ impl<S: Store> Writer<S> {
             return true;
         }
         let mut jobs = Vec::new();
-        let taken = self.queue.recv_many(&mut jobs, MOST_JOBS).await;
+        let taken = self.queue.recv_many(&mut jobs, MAX_JOBS).await;
         self.waiting.extend(jobs);
         taken > 0
     }
@@ -266,7 +266,7 @@ impl<S: Store> Writer<S> {
     async fn round(&mut self) -> Result<(), Failure> {
         // Whatever has queued up by now is part of it; but what is tried again is tried alone, so that everybody has as many tries.
         while self.tries == 0
-            && self.waiting.len() + self.decider.next.requests.len() < MOST_JOBS
+            && self.waiting.len() + self.decider.next.requests.len() < MAX_JOBS
             && let Ok(job) = self.queue.try_recv()
         {
             self.waiting.push_back(job);
@@ -354,7 +354,7 @@ impl<S: Store> Writer<S> {
         let moved = {
             let mut written = pin!(store.extend(from, text(&page)?, to));
             loop {
-                let room = MOST_JOBS.saturating_sub(decider.next.requests.len()).min(FEW_JOBS);
+                let room = MAX_JOBS.saturating_sub(decider.next.requests.len()).min(FEW_JOBS);
                 tokio::select! {
                     biased;
                     moved = &mut written => break moved?,

@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Points of the history that are kept: when there are more, every second is dropped.
-const MOST_POINTS: usize = 512;
+const MAX_POINTS: usize = 512;
 /// Decisions that are remembered as recent.
-const MOST_RECENT: usize = 100;
+const MAX_RECENT: usize = 100;
 /// Whose spending is told apart; that of all others is told together.
-const MOST_TOTALS: usize = 1000;
+const MAX_TOTALS: usize = 1000;
 
 /// What is fixed when a dataset is made.
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ impl History {
 
     fn push(&mut self, point: Point) {
         self.since = 0;
-        if self.points.len() >= MOST_POINTS {
+        if self.points.len() >= MAX_POINTS {
             let mut keep = false;
             self.points.retain(|_| {
                 keep = !keep;
@@ -481,7 +481,7 @@ impl Dataset {
 
     fn count(&mut self, decided: &Decided, word: &str, admitted: Option<&Sums>, seq: u64) {
         self.totals.count(admitted);
-        let full = self.by_requester.len() >= MOST_TOTALS && !self.by_requester.contains_key(decided.by.as_str());
+        let full = self.by_requester.len() >= MAX_TOTALS && !self.by_requester.contains_key(decided.by.as_str());
         for (map, key) in
             [(&mut self.by_requester, if full { "…" } else { decided.by.as_str() }), (&mut self.by_mechanism, word)]
         {
@@ -490,7 +490,7 @@ impl Dataset {
                 None => map.entry(key.to_owned()).or_default().count(admitted),
             }
         }
-        if self.recent.len() >= MOST_RECENT {
+        if self.recent.len() >= MAX_RECENT {
             self.recent.pop_front();
         }
         self.recent.push_back(seq);

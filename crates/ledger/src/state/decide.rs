@@ -15,13 +15,13 @@ use paygo_accounting::wire::{Mechanism, Number};
 use std::sync::Arc;
 
 /// Blocks that one request, and one dataset, may have.
-const MOST_BLOCKS: usize = 10_000;
+const MAX_BLOCKS: usize = 10_000;
 /// Open reservations of one dataset.
-const MOST_RESERVATIONS: usize = 10_000;
+const MAX_RESERVATIONS: usize = 10_000;
 /// How deep a mechanism may be nested.
-const MOST_LEVELS: usize = 16;
+const MAX_LEVELS: usize = 16;
 /// Datasets, tokens and members.
-const MOST_THINGS: usize = 10_000;
+const MAX_THINGS: usize = 10_000;
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Pricing {
     /// # Errors
     /// [`Mistake`] when it is not a mechanism, or has no price here.
     pub fn price(&self, mechanism: &Mechanism) -> Result<Charge, Mistake> {
-        at_most("levels of a mechanism", depth(mechanism), MOST_LEVELS)?;
+        at_most("levels of a mechanism", depth(mechanism), MAX_LEVELS)?;
         let cost = Cost::of(&Checked::try_from(mechanism)?, self.neighbors)?;
         Ok(self.rule.currency().price(&cost, self.neighbors)?)
     }
@@ -265,7 +265,7 @@ impl Dataset {
         };
         blocks.sort();
         blocks.dedup();
-        at_most("blocks in one request", blocks.len(), MOST_BLOCKS)?;
+        at_most("blocks in one request", blocks.len(), MAX_BLOCKS)?;
         if blocks.is_empty() {
             return Err(Mistake::EmptyBlocks);
         }
@@ -303,7 +303,7 @@ impl State {
                 blocks.sort();
                 blocks.dedup();
                 blocks.retain(|block| !known.accounts.contains_key(&AccountName::Block(block.clone())));
-                at_most("blocks", known.accounts.len() + blocks.len(), MOST_BLOCKS)?;
+                at_most("blocks", known.accounts.len() + blocks.len(), MAX_BLOCKS)?;
                 if blocks.is_empty() {
                     return Ok(Vec::new());
                 }
@@ -315,14 +315,14 @@ impl State {
             }
             Command::SetAllowance { dataset, allowance } => {
                 let known = self.open(dataset)?;
-                at_most("members", allowance.members.len(), MOST_THINGS)?;
-                at_most("allowances", known.allowances.len() + 1, MOST_THINGS)?;
+                at_most("members", allowance.members.len(), MAX_THINGS)?;
+                at_most("allowances", known.allowances.len() + 1, MAX_THINGS)?;
                 let rule = Box::new(StoredRule::from(&ceiling(known.rule(), known.words().delta(), allowance)?));
                 let (members, allowance) = (allowance.members.clone(), allowance.name.clone());
                 Ok(vec![Event::AllowanceSet { dataset: dataset.clone(), by, allowance, members, rule }])
             }
             Command::GrantToken { holder, hash, role, datasets, explicit_curves, expires } => {
-                at_most("tokens", self.tokens.len() + 1, MOST_THINGS)?;
+                at_most("tokens", self.tokens.len() + 1, MAX_THINGS)?;
                 if let Some(unknown) = datasets.iter().flatten().find(|name| self.dataset(name).is_none()) {
                     return Err(Mistake::UnknownDataset(unknown.clone()));
                 }
@@ -341,9 +341,9 @@ impl State {
             }
             Command::Reserve(priced, milliseconds) => {
                 let held = &self.open(&priced.dataset)?.reservations;
-                if held.len() >= MOST_RESERVATIONS {
+                if held.len() >= MAX_RESERVATIONS {
                     let open = held.values().filter(|held| held.expires > at).count();
-                    at_most("open reservations", open + 1, MOST_RESERVATIONS)?;
+                    at_most("open reservations", open + 1, MAX_RESERVATIONS)?;
                 }
                 let (mut events, decided) = self.request(asked, priced)?;
                 events.push(Event::Reserved { decided, expires: at.saturating_add(*milliseconds) });
@@ -394,12 +394,12 @@ impl State {
 
     fn create(&self, new: &NewDataset, by: Name) -> Result<Vec<Event>, Mistake> {
         for release in new.filter.plan.iter().flat_map(|plan| &plan.releases) {
-            at_most("levels of a mechanism", depth(&release.mechanism), MOST_LEVELS)?;
+            at_most("levels of a mechanism", depth(&release.mechanism), MAX_LEVELS)?;
         }
         let rule = new.filter.rule()?;
         let reading_delta = reading_delta(new, &rule)?;
-        at_most("datasets", self.datasets.len() + 1, MOST_THINGS)?;
-        at_most("blocks", new.blocks.as_ref().map_or(0, Vec::len), MOST_BLOCKS)?;
+        at_most("datasets", self.datasets.len() + 1, MAX_THINGS)?;
+        at_most("blocks", new.blocks.as_ref().map_or(0, Vec::len), MAX_BLOCKS)?;
         if new.privacy_unit.trim().is_empty() || new.privacy_unit.len() > 64 {
             return Err(OutOfDomain::new(
                 "privacy_unit",

@@ -104,6 +104,9 @@ pub enum Mistake {
 }
 
 impl Mistake {
+    /// The word for a reservation that is over.
+    pub const RESERVATION_CLOSED: &str = "reservation_closed";
+
     /// A word for programs.
     #[must_use]
     pub const fn code(&self) -> &'static str {
@@ -118,7 +121,7 @@ impl Mistake {
             Self::IdUsed(_) => "id_used",
             Self::ExplicitCurve => "explicit_curve",
             Self::UnknownReservation(_) => "unknown_reservation",
-            Self::ReservationClosed { .. } => "reservation_closed",
+            Self::ReservationClosed { .. } => Self::RESERVATION_CLOSED,
             Self::Used { .. } => "used",
             Self::NothingDrawn => "nothing_drawn",
             Self::UnknownToken => "unknown_token",

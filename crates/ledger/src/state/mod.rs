@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// How many prices are remembered; past that all are forgotten, and written again when they are needed.
-const MOST_PRICES: usize = 4096;
+const MAX_PRICES: usize = 4096;
 
 /// What the log says.
 #[derive(Clone, Debug, Default)]
@@ -99,7 +99,7 @@ struct Prices {
 impl Prices {
     fn insert(&mut self, entry: u64, price: Price) {
         // The same on every machine: what is remembered depends on the log alone.
-        if self.by_entry.len() >= MOST_PRICES {
+        if self.by_entry.len() >= MAX_PRICES {
             *self = Self::default();
         }
         self.latest.entry(price.dataset.clone()).or_default().insert(written(&price.mechanism), entry);

@@ -5,7 +5,7 @@
 use paygo_ledger::ledger::{Clock, Requester};
 use paygo_ledger::store::{Location, SqlStore};
 use paygo_ledger::verify::{Demands, Report, VerifyError, verify};
-use paygo_ledger::words::{Answer, NewAllowance, NewDataset, Reserve, Spend, Verdict};
+use paygo_ledger::words::{Answer, Decision, NewAllowance, NewDataset, Reserve, Spend};
 use paygo_ledger::{Ledger, LedgerError, Name};
 use paygo_testkit::postgres::Server;
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ impl<'a> Asker<'a> {
     }
 
     pub(crate) async fn admits(&self, id: &str, mechanism: Value) -> bool {
-        self.spend(id, mechanism).await.decision == Verdict::Admit
+        self.spend(id, mechanism).await.decision == Decision::Admit
     }
 
     pub(crate) async fn reserve(&self, words: Value) -> Result<Answer, LedgerError> {

@@ -9,8 +9,9 @@ use maud::{Markup, html};
 use paygo_accounting::wire::Side;
 use paygo_ledger::Name;
 use paygo_ledger::entry::{AccountName, Role};
-use paygo_ledger::views::{AccountView, DatasetView, Decision, PointView, TotalsView};
-use paygo_ledger::words::Verdict;
+use paygo_ledger::request::Needs;
+use paygo_ledger::views::{AccountView, DatasetView, DecisionView, PointView, TotalsView};
+use paygo_ledger::words::Decision;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub(super) async fn show(
     Path(name): Path<String>,
 ) -> Page {
     let name = Name::new(name)?;
-    caller.looks(&name)?;
+    caller.may(Needs::Look, Some(&name))?;
     let dataset = service.ledger.view(&name).await?;
     let decisions = service.ledger.decisions(&name, RECENT).await?;
     let fullest = dataset.accounts.iter().max_by(|a, b| a.share.total_cmp(&b.share));
@@ -256,12 +257,12 @@ fn held(dataset: &DatasetView) -> Markup {
     }
 }
 
-fn recent(decisions: &[Decision]) -> Markup {
+fn recent(decisions: &[DecisionView]) -> Markup {
     html! {
         @if decisions.is_empty() { p.none { "Nothing was asked yet." } } @else {
             table.cards {
                 thead { tr {
-                    th scope="col" { "Decision" } th scope="col" { "Who" } th scope="col" { "What" } th scope="col" { "When" }
+                    th scope="col" { "DecisionView" } th scope="col" { "Who" } th scope="col" { "What" } th scope="col" { "When" }
                     th scope="col" { "Entry" }
                 } }
                 tbody {
@@ -269,8 +270,8 @@ fn recent(decisions: &[Decision]) -> Markup {
                         tr {
                             th scope="row" {
                                 @match decided.decision {
-                                    Verdict::Admit => span.state.open { @if decided.reserved { "reserved" } @else { "admitted" } },
-                                    Verdict::Refuse => span.state.closed { "refused" },
+                                    Decision::Admit => span.state.open { @if decided.reserved { "reserved" } @else { "admitted" } },
+                                    Decision::Refuse => span.state.closed { "refused" },
                                 }
                                 @if let Some(refused) = &decided.refused {
                                     small { (refused.account) ": " (refused.reason) "; " (refused.largest_count) " of the same would have fit" }

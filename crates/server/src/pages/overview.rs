@@ -5,6 +5,7 @@ use crate::Service;
 use axum::extract::State;
 use maud::html;
 use paygo_accounting::wire::{FilterKind, Side};
+use paygo_ledger::request::Needs;
 use std::sync::Arc;
 
 pub(super) async fn show(State(service): State<Arc<Service>>, Visitor(caller): Visitor) -> Page {
@@ -67,7 +68,7 @@ pub(super) fn state(closed: bool) -> maud::Markup {
 
 /// A form for a new dataset; the script sends it to the API.
 pub(super) async fn new(Visitor(caller): Visitor) -> Page {
-    caller.administers()?;
+    caller.may(Needs::Administer, None)?;
     let content = html! {
         h1 { "New dataset" }
         p { "A budget is fixed for good: a promise that could be raised later would be none." }

@@ -4,11 +4,12 @@ use super::{Page, Visitor, layout, time};
 use crate::Service;
 use axum::extract::State;
 use maud::html;
+use paygo_ledger::request::Needs;
 use paygo_ledger::views::TokenView;
 use std::sync::Arc;
 
 pub(super) async fn show(State(service): State<Arc<Service>>, Visitor(caller): Visitor) -> Page {
-    caller.administers()?;
+    caller.may(Needs::Administer, None)?;
     let tokens: Vec<TokenView> = service.ledger.read(|state| state.tokens().map(TokenView::from).collect());
     let content = html! {
         h1 { "Tokens" }

@@ -8,7 +8,7 @@ use std::path::Path;
 use ::csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::file::read_all;
-use super::schema::{Kind, Layout, Missing, Schema};
+use super::schema::{Kind, Missing, Schema, SchemaWords};
 use super::{Examples, LoadError, Shape};
 
 /// How a record is not what the schema declares. Says what was allowed, never what stands there.
@@ -125,7 +125,7 @@ pub fn read(path: &Path, schema: &Schema) -> Result<Examples, LoadError> {
 /// Every record of a table but blank lines. What is wrong with one is said with its line.
 pub(super) fn each_record(
     path: &Path,
-    layout: &Layout,
+    layout: &SchemaWords,
     mut take: impl FnMut(&ByteRecord) -> Result<(), Mismatch>,
 ) -> Result<(), LoadError> {
     let text = read_all(path)?;

@@ -1,7 +1,7 @@
 //! Rows that a model is to tell apart: inputs, and classes only where somebody knows them.
 
 use super::csv::{Mismatch, each_record, features, label};
-use super::schema::{Kind, Layout, Schema};
+use super::schema::{Kind, Schema, SchemaWords};
 use super::{Examples, LoadError, Shape};
 use ::csv::ByteRecord;
 use std::path::Path;
@@ -111,7 +111,7 @@ pub fn read_numbers(path: &Path, shape: Shape, classes: usize) -> Result<Rows, L
     let mut reading = Reading::default();
     let expected = shape.len();
     let mut row = vec![0.0; expected];
-    each_record(path, &Layout::of_numbers(), |record| {
+    each_record(path, &SchemaWords::of_numbers(), |record| {
         let given = record.len();
         if given != expected && given != expected + 1 {
             return Err(Mismatch::Inputs { given, expected });

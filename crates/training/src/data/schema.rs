@@ -27,7 +27,7 @@ use serde::Deserialize;
 /// spaces kept, nothing missing, no comments, no suffix.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Layout {
+pub struct SchemaWords {
     /// What stands between two fields: an ASCII character.
     #[serde(default = "comma")]
     pub separator: char,
@@ -53,7 +53,7 @@ pub struct Layout {
     pub columns: Vec<Column>,
 }
 
-impl Layout {
+impl SchemaWords {
     /// Plain numbers, whose columns are not declared.
     pub(super) const fn of_numbers() -> Self {
         Self {
@@ -229,18 +229,18 @@ pub enum SchemaError {
 
 /// A checked schema: named columns, exactly one of them a label, at least one feature.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(try_from = "Layout")]
+#[serde(try_from = "SchemaWords")]
 pub struct Schema {
-    layout: Layout,
+    layout: SchemaWords,
     /// Where the features of each column start, and at the end how many there are.
     starts: Vec<usize>,
     label: usize,
 }
 
-impl TryFrom<Layout> for Schema {
+impl TryFrom<SchemaWords> for Schema {
     type Error = SchemaError;
 
-    fn try_from(layout: Layout) -> Result<Self, SchemaError> {
+    fn try_from(layout: SchemaWords) -> Result<Self, SchemaError> {
         Self::new(layout)
     }
 }
@@ -250,7 +250,7 @@ impl Schema {
     ///
     /// # Errors
     /// [`SchemaError`].
-    pub fn new(layout: Layout) -> Result<Self, SchemaError> {
+    pub fn new(layout: SchemaWords) -> Result<Self, SchemaError> {
         check_characters(&layout)?;
         if layout.missing.is_some() != layout.missing_text.is_some() {
             return Err(SchemaError::Missing);
@@ -299,7 +299,7 @@ impl Schema {
 
     /// The layout that was checked.
     #[must_use]
-    pub const fn layout(&self) -> &Layout {
+    pub const fn layout(&self) -> &SchemaWords {
         &self.layout
     }
 
@@ -337,7 +337,7 @@ impl Schema {
     }
 }
 
-fn check_characters(layout: &Layout) -> Result<(), SchemaError> {
+fn check_characters(layout: &SchemaWords) -> Result<(), SchemaError> {
     let possible = |c: char| c.is_ascii() && !['"', '\r', '\n'].contains(&c);
     if !possible(layout.separator) {
         return Err(SchemaError::Character { field: "separator", given: layout.separator });
@@ -350,7 +350,7 @@ fn check_characters(layout: &Layout) -> Result<(), SchemaError> {
     }
 }
 
-fn check_values(layout: &Layout, column: &str, values: &[String], allowed: usize) -> Result<(), SchemaError> {
+fn check_values(layout: &SchemaWords, column: &str, values: &[String], allowed: usize) -> Result<(), SchemaError> {
     if values.len() < allowed {
         return Err(SchemaError::TooFew { column: column.to_owned(), given: values.len(), allowed });
     }

@@ -3,7 +3,7 @@
 use super::layer::{InPlace, Layer, Pass, Tensor};
 use crate::data::Shape;
 use crate::vector::{tanh, vectorized};
-use paygo_matrix::Target;
+use paygo_matrix::Existing;
 
 /// A function of each number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,5 +112,13 @@ impl Layer for Activation {
 
     fn squared_norms(&self, _rows: usize, _pass: Pass<'_>, _norms: &mut [f64]) {}
 
-    fn add_gradients(&self, _rows: usize, _pass: Pass<'_>, _factors: Option<&[f32]>, _sum: &mut [f32], _mode: Target) {}
+    fn add_gradients(
+        &self,
+        _rows: usize,
+        _pass: Pass<'_>,
+        _factors: Option<&[f32]>,
+        _sum: &mut [f32],
+        _mode: Existing,
+    ) {
+    }
 }

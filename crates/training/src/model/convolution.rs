@@ -4,7 +4,7 @@ use super::layer::{Layer, Pass, Start, Tensor};
 use crate::data::Shape;
 use crate::gradient::NORM_MARGIN;
 use crate::vector::{add_rows, add_scaled_rows, copy_lines, fill_rows, make_finite, squared_norm, vectorized};
-use paygo_matrix::{Target, View, multiply, squared_norms};
+use paygo_matrix::{Existing, View, multiply, squared_norms};
 
 /// Every output position is a linear function of a window of the input, the same everywhere.
 ///
@@ -178,12 +178,12 @@ impl Convolution {
         scratch.resize(2 * positions * positions, 0.0);
         let (windows_by_windows, errors_by_errors) = scratch.split_at_mut(positions * positions);
         let (x, e) = (View::new(windows, positions, p), View::new(error, positions, q));
-        multiply(windows_by_windows, Target::Replace, x, x.transposed());
-        multiply(errors_by_errors, Target::Replace, e, e.transposed());
+        multiply(windows_by_windows, Existing::Replace, x, x.transposed());
+        multiply(errors_by_errors, Existing::Replace, e, e.transposed());
         let products = windows_by_windows.iter().zip(&*errors_by_errors);
         let sum: f64 = products.map(|(&x, &e)| f64::from(x) * f64::from(e)).sum();
         let mut constant = vec![0.0; q];
-        add_rows(&mut constant, error, Target::Replace);
+        add_rows(&mut constant, error, Existing::Replace);
         // ROUNDING: up. Each product is off by at most γ of the lengths of its factors, or twice those lengths where it may vanish; so is
         // the gradient that is added later.
         #[expect(clippy::cast_precision_loss, reason = "sizes of a layer")]
@@ -225,7 +225,7 @@ impl Layer for Convolution {
             let rows = output.len() / q;
             let windows = &mut all[..rows * p];
             self.lay_out(input, windows);
-            multiply(output, Target::Add, View::new(windows, rows, p), self.weights(parameters));
+            multiply(output, Existing::Add, View::new(windows, rows, p), self.weights(parameters));
         }
     }
 
@@ -237,7 +237,7 @@ impl Layer for Convolution {
         for (target, error) in target.chunks_mut(group * inputs).zip(pass.error.chunks(group * positions * q)) {
             let rows = error.len() / q;
             let windows = &mut pass.memory[..rows * p];
-            multiply(windows, Target::Replace, View::new(error, rows, q), self.weights(parameters).transposed());
+            multiply(windows, Existing::Replace, View::new(error, rows, q), self.weights(parameters).transposed());
             vectorized(
                 #[inline(always)]
                 || {
@@ -275,7 +275,7 @@ impl Layer for Convolution {
         }
     }
 
-    fn add_gradients(&self, _rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
+    fn add_gradients(&self, _rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Existing) {
         let (positions, p, q) = self.sizes();
         let group = self.group();
         let (windows, gradients) = self.windows(pass.memory);
@@ -291,7 +291,7 @@ impl Layer for Convolution {
                     // Products of finite numbers may overflow, and 0 times that is no number.
                     make_finite(&mut gradient);
                     add_scaled_rows(sum, &gradient, &[factor], mode);
-                    mode = Target::Add;
+                    mode = Existing::Add;
                 }
             }
             None => {
@@ -304,7 +304,7 @@ impl Layer for Convolution {
                     self.lay_out(input, windows);
                     let windows = View::new(windows, rows, p).transposed();
                     multiply(weights, weights_mode, windows, View::new(error, rows, q));
-                    weights_mode = Target::Add;
+                    weights_mode = Existing::Add;
                 }
                 add_rows(constants, pass.error, mode);
             }
@@ -316,6 +316,6 @@ impl Layer for Convolution {
 fn write_gradient(gradient: &mut [f32], windows: &[f32], error: &[f32], (positions, p, q): (usize, usize, usize)) {
     let (weights, constants) = gradient.split_at_mut(p * q);
     let windows = View::new(windows, positions, p).transposed();
-    multiply(weights, Target::Replace, windows, View::new(error, positions, q));
-    add_rows(constants, error, Target::Replace);
+    multiply(weights, Existing::Replace, windows, View::new(error, positions, q));
+    add_rows(constants, error, Existing::Replace);
 }

@@ -1,6 +1,6 @@
 //! Whether a model lets one example see another, found out with made-up examples on the machine that trains.
 
-use super::{Chunk, Findings, MissingGradient, Model, Target};
+use super::{Chunk, Existing, Findings, MissingGradient, Model};
 
 /// Whether made-up examples have the same norms and gradients, bit for bit, alone and in chunks of up to `most`. What the privacy of
 /// training rests on is promised by [`Model`]; kernels differ from machine to machine, so it is looked at.
@@ -40,7 +40,7 @@ fn last_of<M: Model + ?Sized>(
     model.squared_norms(chunk, &mut memory, &mut norms);
     let of_last = |numbers: usize| numbers % rows == rows - 1;
     factors.iter_mut().enumerate().filter(|(at, _)| of_last(*at)).for_each(|(_, factor)| *factor = 1.0);
-    model.add_gradients(chunk, &mut memory, Some(&factors), &mut gradient, Target::Replace);
+    model.add_gradients(chunk, &mut memory, Some(&factors), &mut gradient, Existing::Replace);
     let norms = norms.into_iter().enumerate().filter(|(at, _)| of_last(*at)).map(|(_, norm)| norm).collect();
     Ok((norms, gradient))
 }

@@ -5,7 +5,7 @@
 //! each layer adds its scaled gradients up. No layer lets one example see another.
 
 use crate::data::Shape;
-use paygo_matrix::Target;
+use paygo_matrix::Existing;
 use std::fmt::Debug;
 
 /// One tensor of parameters.
@@ -92,7 +92,7 @@ pub trait Layer: Debug + Send + Sync {
 
     /// Adds the gradients up, each scaled by its factor (one for each group and example; 0 leaves it out, also where it is no number), or
     /// as they are; and their sum replaces, or is added to, what is there. Uses the errors up.
-    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target);
+    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Existing);
 }
 
 /// A layer without parameters that writes its output over its input, and needs only the output to go back.

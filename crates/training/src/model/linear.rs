@@ -3,7 +3,7 @@
 use super::layer::{Layer, Pass, Start, Tensor};
 use crate::data::Shape;
 use crate::vector::{add_rows, add_scaled_rows, fill_rows, scale_rows, silence_rows, write_scaled_rows};
-use paygo_matrix::{Target, View, multiply, squared_norms};
+use paygo_matrix::{Existing, View, multiply, squared_norms};
 
 /// Every output is a weighted sum of all inputs, and a constant.
 ///
@@ -48,13 +48,13 @@ impl Layer for Linear {
 
     fn forward(&self, rows: usize, parameters: &[f32], input: &[f32], output: &mut [f32], _memory: &mut [f32]) {
         fill_rows(output, &parameters[self.inputs * self.outputs..]);
-        multiply(output, Target::Add, View::new(input, rows, self.inputs), self.weights(parameters));
+        multiply(output, Existing::Add, View::new(input, rows, self.inputs), self.weights(parameters));
     }
 
     fn backward(&self, rows: usize, parameters: &[f32], pass: Pass<'_>, error_of_input: Option<&mut [f32]>) {
         if let Some(target) = error_of_input {
             let error = View::new(pass.error, rows, self.outputs);
-            multiply(target, Target::Replace, error, self.weights(parameters).transposed());
+            multiply(target, Existing::Replace, error, self.weights(parameters).transposed());
         }
     }
 
@@ -67,7 +67,7 @@ impl Layer for Linear {
         }
     }
 
-    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
+    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Existing) {
         let (weights, constants) = sum.split_at_mut(self.inputs * self.outputs);
         // Either side of the product may be scaled: the shorter.
         let mut input = pass.input;

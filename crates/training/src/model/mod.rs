@@ -29,7 +29,7 @@ pub use linear::Linear;
 pub use network::Network;
 pub use normalization::Normalization;
 pub use one_by_one::{Gradient, OneByOne};
-pub use paygo_matrix::{RowsKnowEachOther, Target, check_rows};
+pub use paygo_matrix::{Existing, RowsKnowEachOther, check_rows};
 pub use pool::{Kind, Pool};
 pub use reference::Reference;
 pub use sequence::{Residual, Sequence};
@@ -133,7 +133,7 @@ pub trait Model: Send + Sync {
         memory: &mut [f32],
         factors: Option<&[f32]>,
         sum: &mut [f32],
-        mode: Target,
+        mode: Existing,
     );
 
     /// How many parameters there are.

@@ -1,6 +1,6 @@
 //! A network that classifies: layers, and the cross-entropy of a softmax.
 
-use super::{Chunk, Findings, Layer, MissingGradient, Model, Pass, Sequence, Target, Tensor};
+use super::{Chunk, Existing, Findings, Layer, MissingGradient, Model, Pass, Sequence, Tensor};
 use crate::data::Shape;
 
 /// Layers whose last output has one number for each class, and the cross-entropy of their softmax as the loss.
@@ -102,7 +102,7 @@ impl Model for Network {
         memory: &mut [f32],
         factors: Option<&[f32]>,
         sum: &mut [f32],
-        mode: Target,
+        mode: Existing,
     ) {
         let rows = chunk.labels.len();
         let (output, error, memory) = self.split(rows, memory);

@@ -3,7 +3,7 @@
 use super::layer::{Layer, Pass, Start, Tensor};
 use crate::data::Shape;
 use crate::vector::{add_rows, add_scaled_rows, squared_norm};
-use paygo_matrix::Target;
+use paygo_matrix::Existing;
 
 /// Group normalization: within an example, each group of channels is brought to mean 0 and variance 1, then scaled and shifted
 /// channel by channel. One group is layer normalization. Normalizing over a batch would let examples see each other.
@@ -130,7 +130,7 @@ impl Layer for Normalization {
         }
     }
 
-    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
+    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Existing) {
         let gradients = &pass.memory[rows * (self.shape.len() + self.groups)..];
         match factors {
             Some(factors) => add_scaled_rows(sum, gradients, factors, mode),

@@ -1,6 +1,6 @@
 //! The short way to bring a model: the gradient of one example.
 
-use super::{Chunk, Findings, MissingGradient, Model, Target, Tensor};
+use super::{Chunk, Existing, Findings, MissingGradient, Model, Tensor};
 use crate::data::Shape;
 use crate::vector::{add_rows, add_scaled_rows, squared_norm};
 
@@ -133,7 +133,7 @@ impl<G: Gradient> Model for OneByOne<G> {
         memory: &mut [f32],
         factors: Option<&[f32]>,
         sum: &mut [f32],
-        mode: Target,
+        mode: Existing,
     ) {
         match factors {
             Some(factors) => add_scaled_rows(sum, memory, factors, mode),

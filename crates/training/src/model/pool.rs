@@ -3,7 +3,7 @@
 use super::layer::{Layer, Pass, Tensor};
 use crate::data::Shape;
 use crate::vector::vectorized;
-use paygo_matrix::Target;
+use paygo_matrix::Existing;
 
 /// Over each window of positions, channel by channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +171,15 @@ impl Layer for Pool {
 
     fn squared_norms(&self, _rows: usize, _pass: Pass<'_>, _norms: &mut [f64]) {}
 
-    fn add_gradients(&self, _rows: usize, _pass: Pass<'_>, _factors: Option<&[f32]>, _sum: &mut [f32], _mode: Target) {}
+    fn add_gradients(
+        &self,
+        _rows: usize,
+        _pass: Pass<'_>,
+        _factors: Option<&[f32]>,
+        _sum: &mut [f32],
+        _mode: Existing,
+    ) {
+    }
 }
 
 /// The largest number over all places, and the number of the first place that has it; a NaN is larger than every number.

@@ -2,7 +2,7 @@
 
 use super::layer::{Layer, Pass, Tensor};
 use crate::data::Shape;
-use paygo_matrix::Target;
+use paygo_matrix::Existing;
 
 /// From one number `z` the two `0, z`: the first class is what the second is compared with, and a softmax of both is logistic in `z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,5 +37,13 @@ impl Layer for Reference {
 
     fn squared_norms(&self, _rows: usize, _pass: Pass<'_>, _norms: &mut [f64]) {}
 
-    fn add_gradients(&self, _rows: usize, _pass: Pass<'_>, _factors: Option<&[f32]>, _sum: &mut [f32], _mode: Target) {}
+    fn add_gradients(
+        &self,
+        _rows: usize,
+        _pass: Pass<'_>,
+        _factors: Option<&[f32]>,
+        _sum: &mut [f32],
+        _mode: Existing,
+    ) {
+    }
 }

@@ -3,7 +3,7 @@
 use super::layer::{InPlace, Layer, Pass, Tensor};
 use crate::data::Shape;
 use crate::vector::{make_finite, vectorized};
-use paygo_matrix::Target;
+use paygo_matrix::Existing;
 use std::ops::Range;
 
 /// Layers one after another.
@@ -171,7 +171,7 @@ impl Layer for Sequence {
         self.each_backward(rows, pass, None, visit, |_, _, _| {});
     }
 
-    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
+    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Existing) {
         if factors.is_some() {
             // The inputs of layers are multiplied by errors that are 0 where a gradient is no number.
             make_finite(Self::split(&self.places(rows), pass.memory).0);
@@ -245,8 +245,8 @@ impl Layer for Residual {
             return;
         }
         self.both(rows, pass, |part, pass, scratch| match part {
-            Part::Inside => self.inside.backward(rows, parameters, pass, error_of_input.as_deref_mut()),
-            Part::Shortcut(layer) => {
+            Branch::Inside => self.inside.backward(rows, parameters, pass, error_of_input.as_deref_mut()),
+            Branch::Shortcut(layer) => {
                 let parameters = &parameters[self.parameters_inside()..];
                 if let Some(target) = error_of_input.as_deref_mut() {
                     layer.backward(rows, parameters, pass, Some(scratch));
@@ -261,22 +261,22 @@ impl Layer for Residual {
     fn squared_norms(&self, rows: usize, pass: Pass<'_>, norms: &mut [f64]) {
         let (inside, beside) = norms.split_at_mut(self.inside.groups() * rows);
         self.both(rows, pass, |part, pass, _| match part {
-            Part::Inside => self.inside.squared_norms(rows, pass, inside),
-            Part::Shortcut(layer) => layer.squared_norms(rows, pass, beside),
+            Branch::Inside => self.inside.squared_norms(rows, pass, inside),
+            Branch::Shortcut(layer) => layer.squared_norms(rows, pass, beside),
         });
     }
 
-    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Target) {
+    fn add_gradients(&self, rows: usize, pass: Pass<'_>, factors: Option<&[f32]>, sum: &mut [f32], mode: Existing) {
         let factors = factors.map(|factors| factors.split_at(self.inside.groups() * rows));
         let (inside, beside) = sum.split_at_mut(self.parameters_inside());
         self.both(rows, pass, |part, pass, _| match part {
-            Part::Inside => self.inside.add_gradients(rows, pass, factors.map(|both| both.0), inside, mode),
-            Part::Shortcut(layer) => layer.add_gradients(rows, pass, factors.map(|both| both.1), beside, mode),
+            Branch::Inside => self.inside.add_gradients(rows, pass, factors.map(|both| both.0), inside, mode),
+            Branch::Shortcut(layer) => layer.add_gradients(rows, pass, factors.map(|both| both.1), beside, mode),
         });
     }
 }
 
-enum Part<'a> {
+enum Branch<'a> {
     Inside,
     Shortcut(&'a dyn Layer),
 }
@@ -300,16 +300,16 @@ impl Residual {
     }
 
     /// Visits both sides with what they have. Each gets the block's error in a copy: scaling one must not scale the other.
-    fn both(&self, rows: usize, pass: Pass<'_>, mut visit: impl FnMut(Part<'_>, Pass<'_>, &mut [f32])) {
+    fn both(&self, rows: usize, pass: Pass<'_>, mut visit: impl FnMut(Branch<'_>, Pass<'_>, &mut [f32])) {
         let [of_inside, of_shortcut, scratch, inside, beside] = self.split(rows, pass.memory);
         let mut error = pass.error.to_vec();
         let (input, squared_norms_of_input) = (pass.input, pass.squared_norms_of_input);
         let one = Pass { input, squared_norms_of_input, output: of_inside, error: &mut error, memory: inside };
-        visit(Part::Inside, one, scratch);
+        visit(Branch::Inside, one, scratch);
         if let Some(layer) = &self.shortcut {
             error.copy_from_slice(pass.error);
             let one = Pass { input, squared_norms_of_input, output: of_shortcut, error: &mut error, memory: beside };
-            visit(Part::Shortcut(&**layer), one, scratch);
+            visit(Branch::Shortcut(&**layer), one, scratch);
         }
     }
 }

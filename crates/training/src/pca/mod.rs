@@ -18,7 +18,7 @@ use paygo_accounting::cost::{Cost, CostError};
 use paygo_accounting::filter::{Decision, Permit, Refusal};
 use paygo_accounting::params::{Neighbors, NoiseMultiplier, OutOfDomain};
 use paygo_accounting::secret::Secret;
-use paygo_matrix::{Target, View, multiply};
+use paygo_matrix::{Existing, View, multiply};
 use paygo_noise::{FineGaussian, NotCovered, Release, Source};
 use rayon::prelude::*;
 
@@ -26,7 +26,7 @@ use rayon::prelude::*;
 const STEPS: f64 = 2048.0;
 
 /// The squared length of the longest input, in squared steps.
-const LONGEST: f64 = STEPS * STEPS;
+const MAX_SQUARED_LENGTH: f64 = STEPS * STEPS;
 
 /// Integers up to this are exact in single precision.
 const EXACT: f64 = 16_777_216.0;
@@ -35,10 +35,10 @@ const EXACT: f64 = 16_777_216.0;
 const ROWS: usize = 512;
 
 /// The most numbers that an input may have: the matrix has its square.
-const MOST_FEATURES: usize = 4096;
+const MAX_FEATURES: usize = 4096;
 
 /// The most examples: sums of this many stay exact in double precision.
-const MOST_EXAMPLES: usize = 1 << 31;
+const MAX_EXAMPLES: usize = 1 << 31;
 
 /// What went wrong; unless it says so, nothing was charged.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +86,7 @@ fn noise(noise_multiplier: NoiseMultiplier, neighbors: Neighbors) -> Result<Rele
     }
     // ROUNDING: up, to whole steps; multiplying by a power of two is exact.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an integer below 2^49")]
-    let std = (noise_multiplier.get() * LONGEST).ceil() as u64;
+    let std = (noise_multiplier.get() * MAX_SQUARED_LENGTH).ceil() as u64;
     let sensitivity = match neighbors {
         Neighbors::AddRemove | Neighbors::ZeroOut => SQUARED,
         Neighbors::ReplaceOne => 2 * SQUARED,
@@ -111,13 +111,13 @@ pub fn principal_components(
     source: &mut Source,
 ) -> Result<Projection, PcaError> {
     let (shape, features) = (examples.shape(), examples.shape().len());
-    if features > MOST_FEATURES {
+    if features > MAX_FEATURES {
         return Err(OutOfDomain::new("features", features, "at most 4096").into());
     }
     if !(1..=features).contains(&components) {
         return Err(OutOfDomain::new("components", components, "1 <= components <= the length of an input").into());
     }
-    if examples.len() > MOST_EXAMPLES {
+    if examples.len() > MAX_EXAMPLES {
         return Err(OutOfDomain::new("examples", examples.len(), "at most 2^31").into());
     }
     let noise = noise(noise_multiplier, gate.neighbors())?;
@@ -189,7 +189,7 @@ impl Projection {
             let start = block * ROWS;
             let rows = target.len() / count;
             let inputs = View::new(examples.inputs(start..start + rows), rows, features);
-            multiply(target, Target::Replace, inputs, directions);
+            multiply(target, Existing::Replace, inputs, directions);
             for number in target {
                 *number = if number.is_nan() { 0.0 } else { number.clamp(f32::MIN, f32::MAX) };
             }
@@ -210,7 +210,7 @@ fn noisy_triangle(
     let sum: Vec<i64> = add_up(examples).expose().iter().map(|&x| x as i64).collect();
     let released = noise.draw(permit, source, &sum)?;
     #[expect(clippy::cast_precision_loss, reason = "post-processing of released integers")]
-    Ok(released.iter().map(|&x| x as f64 / LONGEST).collect())
+    Ok(released.iter().map(|&x| x as f64 / MAX_SQUARED_LENGTH).collect())
 }
 
 /// `Σ x·xᵀ` in squared steps, the upper triangle row after row: exact.
@@ -223,7 +223,7 @@ fn add_up(examples: &Examples) -> Secret<Vec<f64>> {
     let threads = rayon::current_num_threads();
     let span = examples.len().div_ceil(threads).max(1);
     let sum = (0..threads).into_par_iter().map(|thread| {
-        let mut summer = Summer::new(examples.shape().len());
+        let mut summer = Scatter::new(examples.shape().len());
         for index in (thread * span).min(examples.len())..((thread + 1) * span).min(examples.len()) {
             summer.add(examples.input(index));
         }
@@ -238,7 +238,7 @@ fn add_up(examples: &Examples) -> Secret<Vec<f64>> {
 }
 
 /// A block of rows, and the sum of those before it.
-struct Summer {
+struct Scatter {
     features: usize,
     row: Vec<f32>,
     rows: Vec<f32>,
@@ -248,7 +248,7 @@ struct Summer {
     sum: Vec<f64>,
 }
 
-impl Summer {
+impl Scatter {
     fn new(features: usize) -> Self {
         Self {
             features,
@@ -281,7 +281,7 @@ impl Summer {
     fn multiply(&mut self) {
         let (rows, features) = (self.rows.len() / self.features, self.features);
         let block = View::new(&self.rows, rows, features);
-        multiply(&mut self.product, Target::Replace, block.transposed(), block);
+        multiply(&mut self.product, Existing::Replace, block.transposed(), block);
         vectorized(
             #[inline(always)]
             || {
@@ -316,7 +316,7 @@ fn on_the_grid(input: &[f32], row: &mut [f32]) {
     #[expect(clippy::cast_possible_truncation, reason = "an integer up to 2048")]
     row.iter_mut().zip(input).for_each(|(row, &x)| *row = (f64::from(x) * factor).trunc() as f32);
     // Said as it must be: no number is not at most the longest.
-    let is_short = squared(row) <= LONGEST;
+    let is_short = squared(row) <= MAX_SQUARED_LENGTH;
     if !is_short {
         row.fill(0.0);
     }
@@ -367,7 +367,8 @@ mod tests {
 
     /// `‖a − b‖` in units of the longest `x·xᵀ`, exactly below the root.
     fn distance(a: &[f64], b: &[f64]) -> f64 {
-        (a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>() / (LONGEST * LONGEST)).sqrt()
+        (a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>() / (MAX_SQUARED_LENGTH * MAX_SQUARED_LENGTH))
+            .sqrt()
     }
 
     /// Short and long, tiny and huge, alike and unlike, on an axis and off.
@@ -447,7 +448,7 @@ mod tests {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
             assert_eq!(pool.install(|| sum(&rows)), expect, "{threads}");
         }
-        assert_eq!(sum(&vec![vec![1.0, 0.0]; 1000]), [1000.0 * LONGEST, 0.0, 0.0]);
+        assert_eq!(sum(&vec![vec![1.0, 0.0]; 1000]), [1000.0 * MAX_SQUARED_LENGTH, 0.0, 0.0]);
         assert_eq!(add_up(&examples(&[vec![1.0, 1.0]]).select(&[])).expose(), [0.0; 3]);
     }
 
@@ -460,7 +461,7 @@ mod tests {
             let scale = if norm > 1.0 { STEPS / norm } else { STEPS };
             let off = input.iter().zip(&row).map(|(&x, &n)| (f64::from(x) * scale - f64::from(n)).abs());
             assert!(off.fold(0.0, f64::max) <= 1.0 + 1e-6, "{i}");
-            assert!(squared(&row) <= LONGEST, "{i}");
+            assert!(squared(&row) <= MAX_SQUARED_LENGTH, "{i}");
             // Nobody is left out.
             assert!(norm <= 0.1 || squared(&row) > 0.0, "{i}");
         }
@@ -480,7 +481,7 @@ mod tests {
         let mut source = Source::insecure_from_seed(22);
         let all = noisy_triangle(&nobody, &release, permit, &mut source).expect("covered");
         // Whole steps: no digit tells more.
-        assert!(all.iter().all(|x| (x * LONGEST).fract() == 0.0));
+        assert!(all.iter().all(|x| (x * MAX_SQUARED_LENGTH).fract() == 0.0));
         assert_eq!(all.len(), features * (features + 1) / 2);
         let variance = |numbers: &[f64]| numbers.iter().map(|x| x * x).sum::<f64>() / numbers.len() as f64 / 256.0;
         let matrix = mirrored(&all, features);

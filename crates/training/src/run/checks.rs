@@ -1,6 +1,6 @@
 //! What can be seen to be wrong before anything is charged.
 
-use super::{Plan, Privacy, Run, TrainError};
+use super::{Privacy, Run, Setup, TrainError};
 use crate::batching::{Batching, BatchingError};
 use crate::data::{Examples, Public};
 use crate::model::{Model, check_rows, examples_are_independent};
@@ -9,7 +9,7 @@ use crate::policy::{self, Policy, Question};
 use paygo_accounting::params::{Neighbors, NoiseMultiplier, OutOfDomain};
 
 /// What can be seen to be wrong with a plan by itself.
-pub(super) fn check_plan<M: Model + ?Sized>(plan: &Plan<'_, M>, has_budget: bool) -> Result<(), TrainError> {
+pub(super) fn check_plan<M: Model + ?Sized>(plan: &Setup<'_, M>, has_budget: bool) -> Result<(), TrainError> {
     let (model, examples) = (plan.model, plan.examples);
     if plan.sampler.examples() != examples.len() {
         return Err(TrainError::Sampler { sampler: plan.sampler.examples(), examples: examples.len() });

@@ -51,7 +51,7 @@ impl<M: Model + ?Sized> Run<'_, M> {
         }
         for &(entry, steps) in lost {
             if let Entry::Round { noise_multiplier, .. } = entry
-                && let Some(tariff) = self.tariff(NoiseMultiplier::new(noise_multiplier)?)?
+                && let Some(tariff) = self.tariff(self.multiplier(noise_multiplier)?)?
                 && let Privacy::Personal(_, spending) = &mut self.plan.privacy
             {
                 spending.charge_the_most(&tariff, steps);
@@ -78,6 +78,11 @@ impl<M: Model + ?Sized> Run<'_, M> {
         Ok(())
     }
 
+    /// The noise multiplier of an entry, which holds the noise over the clip norm; a power of two, so nothing is rounded.
+    fn multiplier(&self, stored: f64) -> Result<NoiseMultiplier, TrainError> {
+        Ok(NoiseMultiplier::new(stored / self.plan.sampler.reach())?)
+    }
+
     /// The price of an entry; none for a round where each example has paid for all of them.
     fn cost_of(&self, entry: Entry) -> Result<Option<Cost>, TrainError> {
         let personal = matches!(self.plan.privacy, Privacy::Personal(..));
@@ -85,7 +90,7 @@ impl<M: Model + ?Sized> Run<'_, M> {
             Entry::Round { .. } if personal => None,
             Entry::Round { noise_multiplier, batching } => {
                 let sampler = self.plan.sampler.with(batching)?;
-                Some(sampler.round(NoiseMultiplier::new(noise_multiplier)?)?.cost().clone())
+                Some(sampler.round(self.multiplier(noise_multiplier)?)?.cost().clone())
             }
             Entry::Count { noise_std } => {
                 Some(policy::count(noise_std)?.cost(self.neighbors()).map_err(BatchingError::Cost)?)
@@ -94,7 +99,7 @@ impl<M: Model + ?Sized> Run<'_, M> {
                 Some(pca::cost(NoiseMultiplier::new(noise_multiplier)?, self.neighbors())?)
             }
             Entry::Selection { candidates, rounds, noise_multiplier, batching, epsilon } => {
-                let round = self.plan.sampler.with(batching)?.round(NoiseMultiplier::new(noise_multiplier)?)?;
+                let round = self.plan.sampler.with(batching)?.round(self.multiplier(noise_multiplier)?)?;
                 let candidates = usize::try_from(candidates).unwrap_or(usize::MAX);
                 let selection = Selection::of_plans(candidates, round.cost(), rounds, epsilon)?;
                 Some(selection.cost(self.neighbors()).map_err(BatchingError::Cost)?)

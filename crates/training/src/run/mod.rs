@@ -24,11 +24,13 @@ mod checks;
 mod history;
 mod parts;
 
-pub use parts::{Ending, Entry, Journal, Plan, Position, Privacy, State, Step, Stop, Target, Times, TrainError};
+pub use parts::{
+    AccuracyTarget, Ending, Entry, Journal, Position, Privacy, Setup, State, Step, Stop, Times, TrainError,
+};
 
 /// A run of private training.
 pub struct Run<'a, M: ?Sized> {
-    plan: Plan<'a, M>,
+    plan: Setup<'a, M>,
     summer: Summer<'a, M>,
     gate: Option<Box<dyn Gate + 'a>>,
     odometer: Option<(Odometer<VilleMixture>, Option<Charge>)>,
@@ -54,7 +56,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
     /// # Errors
     /// [`TrainError`], which says what does not fit.
     pub fn new(
-        plan: Plan<'a, M>,
+        plan: Setup<'a, M>,
         public_size: u64,
         gate: Option<Box<dyn Gate + 'a>>,
         odometer: Option<Odometer<VilleMixture>>,
@@ -64,7 +66,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         checks::check_plan(&plan, gate.is_some())?;
         let (model, examples) = (plan.model, plan.examples);
         let parameters = start(model, &mut source);
-        let summer = Summer::new(model, examples, plan.sampler.expected(), plan.sampler.neighbors(), &mut source);
+        let summer = Summer::new(model, examples, plan.sampler.prepared_for(), plan.sampler.neighbors(), &mut source);
         let mut run = Self {
             summer,
             gate,
@@ -210,7 +212,8 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             self.move_batching()?;
             let round = self.plan.sampler.round(noise_multiplier)?;
             let batching = self.plan.sampler.batching();
-            let entry = Entry::Round { noise_multiplier: noise_multiplier.get(), batching };
+            let stored = noise_multiplier.get() * self.plan.sampler.reach();
+            let entry = Entry::Round { noise_multiplier: stored, batching };
             match &self.plan.privacy {
                 Privacy::None => return Ok(Ok(round.batches(&mut self.source))),
                 Privacy::Personal(..) => {
@@ -236,7 +239,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         let now = self.plan.sampler.batching();
         if let Some(batching) = self.plan.policy.batching().filter(|&batching| batching != now) {
             self.plan.sampler = self.plan.sampler.with(batching)?;
-            let expected = self.plan.sampler.expected();
+            let expected = self.plan.sampler.prepared_for();
             let neighbors = self.plan.sampler.neighbors();
             self.summer = Summer::new(self.plan.model, self.plan.examples, expected, neighbors, &mut self.source);
             self.tariff = None;
@@ -311,7 +314,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         {
             return Ok(Some(Arc::clone(tariff)));
         }
-        let noise_std = noise_multiplier.get() * self.summer.l2_sensitivity(clip);
+        let noise_std = noise_multiplier.get() * self.plan.sampler.reach() * self.summer.l2_sensitivity(clip);
         let (allowance, batching) = (spending.allowance(), self.plan.sampler.batching());
         let tariff = Arc::new(Tariff::new(allowance, batching, noise_std, clip.norm(), self.summer.margin())?);
         self.tariff = Some((noise_multiplier, Arc::clone(&tariff)));
@@ -350,7 +353,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
             release_without_noise(total, batch.divisor, &mut self.gradient);
         } else {
             // Noise is added once, to the sum (E7), and the sum is divided by a public number (E13).
-            let noise_std = batch.noise_multiplier.get() * sensitivity;
+            let noise_std = batch.noise_multiplier.get() * self.plan.sampler.reach() * sensitivity;
             release(total, noise_std, batch.divisor, &mut self.source, &mut self.gradient);
         }
         let noise = clock.elapsed().as_secs_f64() - sum;
@@ -395,7 +398,7 @@ impl<'a, M: Model + ?Sized> Run<'a, M> {
         }
         #[expect(clippy::cast_precision_loss, reason = "a number of examples")]
         let reached = target.is_some_and(|target| count >= target.accuracy * self.public_size as f64);
-        Ok(reached.then_some(Ending::Target { count }))
+        Ok(reached.then_some(Ending::TargetReached { count }))
     }
 
     fn see(&mut self, observation: Observation) -> Result<(), TrainError> {

@@ -17,7 +17,7 @@ use paygo_accounting::secret::Secret;
 use serde::{Deserialize, Serialize};
 
 /// Everything that is decided before the first step.
-pub struct Plan<'a, M: ?Sized> {
+pub struct Setup<'a, M: ?Sized> {
     /// What is learned.
     pub model: &'a M,
     /// From whom.
@@ -55,13 +55,13 @@ pub struct Stop {
     /// After this many steps.
     pub steps: Option<u64>,
     /// When a charged noisy test says that the accuracy has been reached.
-    pub target: Option<Target>,
+    pub target: Option<AccuracyTarget>,
 }
 
 /// An accuracy to be reached on the private examples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Target {
+pub struct AccuracyTarget {
     /// Correct over the public size.
     pub accuracy: f64,
     /// The standard deviation of the noise on the number of correct examples.
@@ -76,7 +76,7 @@ pub struct Target {
 pub enum Entry {
     /// A round of training.
     Round {
-        /// Its noise.
+        /// Its noise, over the clip norm: the noise multiplier times [`Sampler::reach`].
         noise_multiplier: f64,
         /// Its batches.
         batching: Batching,
@@ -134,7 +134,7 @@ pub enum Ending {
     /// The schedule has no noise for another epoch.
     ScheduleEnded,
     /// The accuracy was reached, by this noisy number of correct examples.
-    Target {
+    TargetReached {
         /// As it was released.
         count: f64,
     },
@@ -153,7 +153,7 @@ pub enum TrainError {
     Batching(#[from] BatchingError),
     /// A budget for each example that does not fit.
     #[error(transparent)]
-    Allowance(#[from] AllowanceError),
+    ExampleBudget(#[from] AllowanceError),
     /// Principal components that have no price.
     #[error(transparent)]
     Components(#[from] PcaError),

@@ -12,7 +12,7 @@ use paygo_training::batching::Batching;
 use paygo_training::data::sets::{Set, Split};
 use paygo_training::gradient::Clip;
 use paygo_training::model::{Function, Network, known};
-use paygo_training::personal::{Allowance, Spending};
+use paygo_training::personal::{ExampleBudget, Spending};
 use paygo_training::policy::Policy;
 use paygo_training::run::{Privacy, Stop};
 use std::path::Path;
@@ -104,7 +104,7 @@ impl Line {
         &self,
         split: &'a Split,
         network: &'a Network,
-        allowance: Allowance,
+        allowance: ExampleBudget,
         steps: u64,
     ) -> anyhow::Result<Recipe<'a>> {
         let spending = Spending::new(allowance, split.train.len());
@@ -136,7 +136,7 @@ fn accuracies(set: Set, split: &Split, network: &Network, lines: &[&Line], trial
     let bar = bar(lines.len() as u64 * trials.count, &format!("[FZ] {}", set.name()))?;
     for line in lines {
         // Until step k nobody's budget ends, so one run serves both of their columns. A hair more than ρ: their k steps must fit.
-        let allowance = Allowance::Zcdp { rho: line.rho() * (1.0 + 1e-9) };
+        let allowance = ExampleBudget::Zcdp { rho: line.rho() * (1.0 + 1e-9) };
         // The exact Gaussian profile gives their ε, as they convert it, more steps.
         let delta = Delta::new(1e-5)?;
         let (classic, _) = zcdp::epsilon(Conversion::Classic, Rho::new(line.rho())?, delta);
@@ -154,7 +154,7 @@ fn accuracies(set: Set, split: &Split, network: &Network, lines: &[&Line], trial
             plain.push(marks[0].test);
             filtered.push(marks[marks.len() - 1].test);
             let limit = Amount::from_f64_down(mu * mu * (1.0 + 1e-9)).unwrap_or(Amount::ONE);
-            let marks = line.recipe(split, network, Allowance::Gdp { mu }, more)?.run(
+            let marks = line.recipe(split, network, ExampleBudget::Gdp { mu }, more)?.run(
                 Some(Gdp::with_limit(limit)?),
                 &[more],
                 seed,
@@ -196,7 +196,7 @@ fn accuracies(set: Set, split: &Split, network: &Network, lines: &[&Line], trial
 /// Fig. 2: what people have spent at k/2, k and k_max, for ε = 0.3.
 fn odometers(split: &Split, network: &Network, trials: Trials) -> anyhow::Result<Table> {
     let line = &MNIST[0];
-    let allowance = Allowance::Zcdp { rho: line.rho() * (1.0 + 1e-9) };
+    let allowance = ExampleBudget::Zcdp { rho: line.rho() * (1.0 + 1e-9) };
     let at = [line.steps / 2, line.steps, line.longer];
     let marks = line.recipe(split, network, allowance, line.longer)?.run(
         Some(rho(line.rho() * (1.0 + 1e-8))?),

@@ -21,7 +21,7 @@ use paygo_training::gradient::Clip;
 use paygo_training::model::{Function, Model as _, Network, known};
 use paygo_training::optimizer::{Method, Optimizer, Rate};
 use paygo_training::policy::{Adaptive, FineTune, Lever, Policy, Progress};
-use paygo_training::run::{Plan, Privacy, Run, Stop, Target, evaluate};
+use paygo_training::run::{AccuracyTarget, Privacy, Run, Setup, Stop, evaluate};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -101,7 +101,7 @@ fn run(
 ) -> anyhow::Result<Outcome> {
     let size = split.train.len() as u64;
     let batching = Batching::Poisson { sampling_probability: probability(BATCH, &split.train) };
-    let parts = Plan {
+    let parts = Setup {
         model: network,
         examples: &split.train,
         public: None,
@@ -189,7 +189,7 @@ fn half(examples: &Examples, first: u32) -> anyhow::Result<Examples> {
 fn pretrained(network: &Network, examples: &Examples, seed: u64) -> anyhow::Result<Vec<f32>> {
     let size = examples.len() as u64;
     let batching = Batching::Poisson { sampling_probability: probability(128.0, examples) };
-    let plan = Plan {
+    let plan = Setup {
         model: network,
         examples,
         public: None,
@@ -211,7 +211,7 @@ fn early(split: &Split, trials: Trials) -> anyhow::Result<Table> {
     let plan = baseline(&after.train, 50)?;
     let (epsilon, filter) = filter_for(&plan)?;
     let progress = Progress { period: 1, noise_std: 100.0, significance: 3.0 };
-    let target = Target { accuracy: 0.75, noise_std: 100.0, period: 1 };
+    let target = AccuracyTarget { accuracy: 0.75, noise_std: 100.0, period: 1 };
     let policies = [
         ("noise 1", Policy::Schedule(Schedule::Uniform { initial: noise(1.0)? }), "6 epochs, epsilon 3.24"),
         (

@@ -18,7 +18,7 @@ use paygo_training::gate::{FilterGate, Gate};
 use paygo_training::model::{Model as _, Network};
 use paygo_training::optimizer::{Method, Optimizer, Rate};
 use paygo_training::policy::Policy;
-use paygo_training::run::{Plan, Privacy, Run, Stop, evaluate};
+use paygo_training::run::{Privacy, Run, Setup, Stop, evaluate};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -80,7 +80,7 @@ impl Recipe<'_> {
     fn run<R: Rule + 'static>(self, rule: Option<R>, marks: &[u64], seed: u64) -> anyhow::Result<Vec<Mark>> {
         let size = self.train.len() as u64;
         let (network, train, test) = (self.network, self.train, self.test);
-        let plan = Plan {
+        let plan = Setup {
             model: network,
             examples: train,
             public: self.validation,
