@@ -27,6 +27,11 @@ pub enum Currency {
 }
 
 impl Currency {
+    /// Where ρ is among the numbers of [`Currency::Pointwise`].
+    pub(crate) const POINTWISE_RHO: usize = 0;
+    /// Where the sum of the steps' δ is among them.
+    pub(crate) const POINTWISE_DELTA: usize = 2;
+
     /// What the numbers are called.
     #[must_use]
     pub const fn word(&self) -> &'static str {
@@ -119,10 +124,10 @@ fn pointwise(cost: &Cost) -> Option<Vec<Amount>> {
     if cost.total_slack().amount == Amount::ZERO {
         return Some(vec![cost.total_rho()?.amount, Amount::ZERO, Amount::ZERO]);
     }
-    let mut lanes = vec![Amount::ZERO; 3];
+    let mut lanes = [Amount::ZERO; 3];
     for (single, count) in cost.singles()? {
         let Some((epsilon, delta)) = single.family().approximate().filter(|&(_, delta)| delta > Delta::ZERO) else {
-            lanes[0] = lanes[0].plus(single.family().rho_of(count)?.amount);
+            lanes[Currency::POINTWISE_RHO] = lanes[Currency::POINTWISE_RHO].plus(single.family().rho_of(count)?.amount);
             continue;
         };
         let wider = Epsilon::from_upper_bound(2.0 * epsilon.get());
@@ -135,7 +140,7 @@ fn pointwise(cost: &Cost) -> Option<Vec<Amount>> {
             *lane = lane.plus(Amount::from_f64_up(one).times(count.get()));
         }
     }
-    Some(lanes)
+    Some(lanes.to_vec())
 }
 
 /// A cost that cannot be priced in a currency. Nothing was charged.

@@ -86,6 +86,15 @@ impl Conversion {
         }
     }
 
+    /// As near to [`epsilon`](Self::epsilon) as the choice among all orders needs, where the value rises with the order. Searches only.
+    pub(crate) fn epsilon_nearer(self, order: Order, value: f64, delta: Delta) -> f64 {
+        match self {
+            Self::Classic | Self::Cks => self.epsilon_near(order, value, delta),
+            Self::Lemma1 => Self::Cks.epsilon_near(order, value, delta),
+            Self::Exact => self.epsilon(order, value, delta).get(),
+        }
+    }
+
     /// About the least that [`epsilon`](Self::epsilon) can be, faster still: CKS itself, and for the tighter ones
     /// `CKS + ln(1 − e^{−(α−1)γ})/(α−1)`, which they cannot beat while αδ < 1 (take p = αδ in γ*'s minimum). Searches only.
     pub(crate) fn epsilon_floor(self, order: Order, value: f64, delta: Delta) -> f64 {

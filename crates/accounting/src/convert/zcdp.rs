@@ -29,7 +29,7 @@ pub fn epsilon(conversion: Conversion, rho: Rho, delta: Delta) -> (Epsilon, Opti
     if conversion == Conversion::Classic {
         return (classic, Some(classic_order));
     }
-    let objective = |x: f64| conversion.epsilon_near(order_at(x), order_at(x).get() * r, delta);
+    let objective = |x: f64| conversion.epsilon_nearer(order_at(x), order_at(x).get() * r, delta);
     // A looser conversion's order is a good start, and keeps the conversions in their order.
     let start = epsilon(conversion.start(), rho, delta).1.unwrap_or(classic_order);
     let at = |order: Order| (conversion.epsilon(order, (r_in * order.get()).hi(), delta), Some(order));

@@ -44,7 +44,8 @@ impl Split {
 
     /// Whether the steps' own δ stay within δ″.
     fn check(&self, charge: &Charge, sums: &Sums) -> Result<(), Unobserved> {
-        let needed = sums.lanes()[2].plus(charge.lanes()[2]);
+        let delta = Currency::POINTWISE_DELTA;
+        let needed = sums.lanes()[delta].plus(charge.lanes()[delta]);
         if needed > self.slack { Err(Unobserved::Slack { needed, slack: self.slack }) } else { Ok(()) }
     }
 
@@ -285,7 +286,7 @@ impl Boundary for Stitched {
 
     fn absorb(&mut self, charge: &Charge, sums: &Sums) -> Result<(), Unobserved> {
         self.split.check(charge, sums)?;
-        let rho = charge.lanes()[0];
+        let rho = charge.lanes()[Currency::POINTWISE_RHO];
         if rho > Amount::ZERO {
             self.first.get_or_insert(rho);
         }
@@ -295,7 +296,7 @@ impl Boundary for Stitched {
     fn value(&self, sums: &Sums) -> f64 {
         let Some((v, drift)) = self.split.moments(sums) else { return f64::INFINITY };
         let Some(first) = self.first else { return drift.hi() };
-        if sums.lanes()[0] < first {
+        if sums.lanes()[Currency::POINTWISE_RHO] < first {
             return f64::INFINITY; // Not the sums that this boundary has seen: v < v₀ is outside its theorem.
         }
         // ROUNDING: up; the bound falls as v₀ rises.
