@@ -55,6 +55,28 @@ fn lines(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
+/// Ids and allowances belong to names: a job without USER in its environment asks under the name of its owner, as everywhere else. And
+/// `--as` may stand after the command.
+#[test]
+fn a_job_without_an_environment_has_its_owners_name() {
+    let place = Place::new();
+    place.json(0, &["create", "sales", "--kind", "zcdp", "--rho", "1"]);
+    let spend = |id: &str, more: &[&str]| {
+        let mechanism = r#"{"zcdp": {"rho": "0.1"}}"#;
+        let arguments = [&["ledger", "--ledger", "a.ledger", "spend", "sales", id, mechanism], more].concat();
+        assert!(place.command(&arguments).env_clear().status().expect("runs").success(), "{id}");
+    };
+    spend("q1", &[]);
+    spend("q2", &["--as", "zoe"]);
+    let owner = Command::new("id").arg("-un").output().expect("id runs").stdout;
+    let history = String::from_utf8_lossy(&place.ledger(&["history", "sales"]).stdout).into_owned();
+    let owner = String::from_utf8_lossy(&owner).trim().to_owned();
+    assert!(
+        history.contains(&owner) && history.contains("zoe") && !history.contains("anonymous"),
+        "{owner}: {history}"
+    );
+}
+
 #[test]
 fn a_promise_beside_slack_says_so() {
     let place = Place::new();

@@ -55,7 +55,8 @@ pub(crate) fn numbers(column: &ArrayRef, no_number: NoNumber) -> Option<Float64A
         DataType::UInt64 => each_as!(UInt64Type),
         kind if is_text(kind) => {
             let texts = Texts::of(column)?;
-            let parsed = |row: usize| texts.get(row).map(|text| text.parse::<f64>().ok());
+            // Spaces around a number are no part of it: people write `1, 5`.
+            let parsed = |row: usize| texts.get(row).map(|text| text.trim_ascii().parse::<f64>().ok());
             match no_number {
                 NoNumber::IsNull => Some((0..column.len()).map(|row| parsed(row).flatten()).collect()),
                 NoNumber::IsAnError => (0..column.len())
@@ -136,6 +137,14 @@ impl Compared {
         let held = |row: usize, wanted: bool| texts.get(row).is_some_and(|text| how.holds(text.cmp(with)) == wanted);
         let met = |wanted| BooleanBuffer::collect_bool(texts.len(), |row| held(row, wanted));
         Some(Self { yes: met(true), no: met(false) })
+    }
+
+    /// Bytes with the bytes of a text.
+    pub(crate) fn bytes(column: &ArrayRef, how: Comparison, with: &str) -> Option<Self> {
+        let column = strict(column, &DataType::LargeBinary)?;
+        let bytes = column.as_binary_opt::<i64>()?;
+        let met = |row: usize| how.holds(bytes.value(row).cmp(with.as_bytes()));
+        Some(Self::new(bytes, BooleanBuffer::collect_bool(bytes.len(), met)))
     }
 
     /// A column with one value of the same type: numbers (floats in their total order), dates, times, truth.

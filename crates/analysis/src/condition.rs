@@ -226,6 +226,11 @@ fn compare(batch: &RecordBatch, name: &str, how: Comparison, value: &Value) -> R
 /// Numbers compare as numbers, also with a column of text, as CSV has it; all else takes the column's type.
 fn compared_with(column: &ArrayRef, how: Comparison, value: &Value) -> Option<Compared> {
     let kind = column.data_type();
+    if let DataType::Dictionary(_, values) = kind
+        && !is_text(kind)
+    {
+        return compared_with(&strict(column, values)?, how, value);
+    }
     let (column, with): (ArrayRef, ArrayRef) = match value {
         Value::Number(text) if is_text(kind) || kind.is_numeric() && !is_whole(text) => {
             let with = Float64Array::from(vec![text.parse::<f64>().ok()?]);
@@ -234,9 +239,12 @@ fn compared_with(column: &ArrayRef, how: Comparison, value: &Value) -> Option<Co
         Value::Number(_) if *kind == DataType::Boolean => return None,
         Value::Text(_) if kind.is_numeric() => return None,
         Value::Number(text) | Value::Text(text) => {
-            let is_value = kind.is_primitive() || *kind == DataType::Boolean;
-            if !is_value {
-                return Compared::texts(column, how, text);
+            match kind {
+                _ if is_text(kind) => return Compared::texts(column, how, text),
+                DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+                    return Compared::bytes(column, how, text);
+                }
+                _ => {}
             }
             (Arc::clone(column), strict(&StringArray::from(vec![text.as_str()]), kind)?)
         }
@@ -524,6 +532,34 @@ mod tests {
         check("at < '1970-01-01T00:00:00.002Z'", [true, false, true, false]);
         check("age = -5 or age = +17", [true, false, false, false]);
         check("age > 1.7e1", [false, true, true, false]);
+    }
+
+    /// Columns as other programs write them: dictionaries of numbers, bytes that are no text, numbers with spaces around them.
+    #[test]
+    fn columns_of_other_programs() {
+        let ages = Int64Array::from(vec![Some(9), Some(40), None, Some(9)]);
+        let coded = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Int64));
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("coded", arrow_cast::cast(&ages, &coded).expect("a dictionary")),
+            ("bytes", Arc::new(arrow_array::BinaryArray::from_vec(vec![b"x", b"\xff\xfe", b"y", b""]))),
+            ("spaced", Arc::new(StringArray::from(vec![" 5", "100", "7 ", "\t9"]))),
+        ];
+        let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, of)| (name, of, true)));
+        let batch = batch.expect("a batch");
+        for (text, expected) in [
+            ("coded >= 18", [false, true, false, false]),
+            ("coded = 040", [false, true, false, false]),
+            ("coded >= 8.5 and coded < 10", [true, false, false, true]),
+            ("coded is null", [false, false, true, false]),
+            ("not coded = 9", [false, true, false, false]),
+            ("bytes = 'x'", [true, false, false, false]),
+            ("bytes > 'x'", [false, true, true, false]),
+            ("spaced < 8", [true, false, true, false]),
+        ] {
+            let met: Vec<bool> = text.parse::<Condition>().expect(text).met(&batch).expect(text).iter().collect();
+            assert_eq!(met, expected, "{text}");
+        }
+        assert!("coded >= 'old'".parse::<Condition>().expect("words").met(&batch).is_err());
     }
 
     #[test]

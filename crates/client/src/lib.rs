@@ -116,8 +116,8 @@ impl Client {
     }
 
     fn over(address: &str, token: &str, roots: RootCerts) -> Result<Self, ClientError> {
-        let url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-        if url.is_none() {
+        let host = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
+        if host.is_none_or(|host| host.starts_with('/')) || Url::parse(address).is_err() {
             let expected = "expected http://host:port or https://host";
             return Err(ClientError::Setup(format!("{address:?} is not the address of a service; {expected}")));
         }
@@ -221,7 +221,7 @@ impl Ask for Client {
 
     fn ask<R: Request>(&self, about: &R::About, request: R) -> Result<R::Answer, ClientError> {
         let words = serde_json::to_vec(&request).map_err(|error| ClientError::Setup(error.to_string()))?;
-        self.read(&self.send(R::METHOD, &path::<R>(about), R::HAS_WORDS.then_some(&words))?)
+        self.read(&self.send(R::METHOD, &path::<R>(about), (R::METHOD.word() == "POST").then_some(&words))?)
     }
 
     fn lines(&self, after: u64, limit: u64) -> Result<Vec<String>, ClientError> {

@@ -22,6 +22,8 @@ use utoipa::{IntoParams, OpenApi, ToSchema};
 
 /// The longest body that is read.
 pub(crate) const MAX_BODY: usize = 1 << 20;
+/// Bytes of a request that are logged.
+const MAX_LOGGED: usize = 1000;
 /// Lines of the log in one answer.
 const MAX_LINES: u64 = 10_000;
 
@@ -114,8 +116,12 @@ async fn answer<R: Request>(
     let changes = R::METHOD != Method::Get && matches!(R::NEEDS, Needs::Keep | Needs::Administer);
     let told = changes.then(|| (by.name.clone(), serde_json::to_string(&request).unwrap_or_default()));
     let answer = service.ledger.by(by).ask(&about, request).await?;
-    if let Some((holder, words)) = told {
-        tracing::info!(%holder, about = about.in_path(), words, "{}", R::NAME);
+    if let Some((holder, mut words)) = told {
+        words.truncate(words.floor_char_boundary(MAX_LOGGED));
+        // Not the answer itself: a token may be in it.
+        let answer = serde_json::to_value(&answer).unwrap_or_default();
+        let (entry, repeated) = (answer["entry"].as_u64(), answer["repeated"].as_bool());
+        tracing::info!(%holder, about = about.in_path(), words, entry, repeated, hash = answer["hash"].as_str(), "{}", R::NAME);
     }
     Ok(Json(answer))
 }

@@ -312,6 +312,26 @@ fn an_empty_batch_is_a_step_with_noise_only() {
     assert!(before.iter().zip(run.parameters()).all(|(a, b)| a != b));
 }
 
+/// Noise is relative to the sensitivity: with replace-one neighbors, who move a sum by twice the clip norm, twice as much is drawn.
+#[test]
+fn replacing_gets_twice_the_noise() {
+    let (model, examples) = (perceptron(31, 8, 2), generate::census(500, 1));
+    let moved = |neighbors: Neighbors| {
+        let setting = Setting {
+            batching: Batching::Full,
+            policy: uniform(1e6),
+            stop: Stop { steps: Some(1), ..Stop::default() },
+            ..Setting::new(&model, &examples)
+        };
+        let mut run = setting.run(zcdp_under("1", neighbors), Box::new(())).expect("a run");
+        let before = run.parameters().to_vec();
+        assert_eq!(to_the_end(&mut run), Ending::Done);
+        before.iter().zip(run.parameters()).map(|(a, b)| f64::from(b - a).powi(2)).sum::<f64>().sqrt()
+    };
+    let ratio = moved(Neighbors::ReplaceOne) / moved(Neighbors::ZeroOut);
+    assert!((1.99..2.01).contains(&ratio), "{ratio}");
+}
+
 /// Every sampler learns, under the relation for which it is accounted; so does a budget for each example.
 #[test]
 fn every_sampler_learns() {

@@ -34,9 +34,13 @@ impl WhoArguments {
     /// Whoever may write the ledger's file may do everything: no permission is asked for here.
     pub(super) fn requester(&self) -> Requester {
         // Scheduled jobs and containers often have no name in their environment, but they have an owner.
+        let owner = || {
+            let id = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").ok()?);
+            Some(whoami::username().unwrap_or_else(|_| format!("uid-{id}")))
+        };
         let user = || {
             let named = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
-            Name::new(named.or_else(|| whoami::username().ok())?).ok()
+            Name::new(named.or_else(owner)?).ok()
         };
         let name = self.name.clone().or_else(user).unwrap_or_else(|| Name::new("somebody").expect("a name"));
         Requester { explicit_curves: true, ..Requester::new(name) }

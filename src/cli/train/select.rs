@@ -110,7 +110,7 @@ impl<'a> Trial<'a> {
         Ok(Entry::Selection {
             candidates: select.candidates.len() as u64,
             rounds: self.rounds(select),
-            noise_multiplier: self.checked.first_noise()?.get(),
+            noise_multiplier: self.checked.first_noise()?.get() * self.sampler.reach(),
             batching: self.sampler.batching(),
             epsilon: select.epsilon,
         })

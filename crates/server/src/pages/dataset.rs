@@ -262,7 +262,7 @@ fn recent(decisions: &[DecisionView]) -> Markup {
         @if decisions.is_empty() { p.none { "Nothing was asked yet." } } @else {
             table.cards {
                 thead { tr {
-                    th scope="col" { "DecisionView" } th scope="col" { "Who" } th scope="col" { "What" } th scope="col" { "When" }
+                    th scope="col" { "Decision" } th scope="col" { "Who" } th scope="col" { "What" } th scope="col" { "When" }
                     th scope="col" { "Entry" }
                 } }
                 tbody {
