@@ -239,12 +239,11 @@ fn compared_with(column: &ArrayRef, how: Comparison, value: &Value) -> Option<Co
         Value::Number(_) if *kind == DataType::Boolean => return None,
         Value::Text(_) if kind.is_numeric() => return None,
         Value::Number(text) | Value::Text(text) => {
-            match kind {
-                _ if is_text(kind) => return Compared::texts(column, how, text),
-                DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
-                    return Compared::bytes(column, how, text);
-                }
-                _ => {}
+            if is_text(kind) {
+                return Compared::texts(column, how, text);
+            }
+            if matches!(kind, DataType::Binary | DataType::LargeBinary | DataType::BinaryView) {
+                return Compared::bytes(column, how, text);
             }
             (Arc::clone(column), strict(&StringArray::from(vec![text.as_str()]), kind)?)
         }
