@@ -6,12 +6,12 @@
 //!
 //! # The column
 //! What a person has spent is a share of that person's budget, an integer from 0 to [`FULL`]. Costs are shares too, rounded up
-//! once by [`Price`]; sums are exact, so rounds and partitions of people can be merged in any order. Budgets may differ from
-//! person to person: each has a [`Price`] of their own, the column does not change.
+//! once by [`SharePrice`]; sums are exact, so rounds and partitions of people can be merged in any order. Budgets may differ from
+//! person to person: each has a [`SharePrice`] of their own, the column does not change.
 //!
 //! | read | for | theorem |
 //! | --- | --- | --- |
-//! | [`Price`] | a squared norm against Gaussian noise, as a share of a budget in zCDP, GDP or at one Rényi order | T19, T49 |
+//! | [`SharePrice`] | a squared norm against Gaussian noise, as a share of a budget in zCDP, GDP or at one Rényi order | T19, T49 |
 //! | [`admit_round`] | Algorithm 3: who takes part in this round; who does not pays nothing and may return | T20 |
 //! | [`Clipping`] | Algorithm 8: everybody takes part, scaled down to what is left to them | T23, E7 |
 //! | [`odometer`] | no budget: a reading for each person at every moment | T18, T22 |

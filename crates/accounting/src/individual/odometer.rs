@@ -1,6 +1,6 @@
 //! A reading for each person, without a budget.
 //!
-//! Costs are shares of a public step Δ at one Rényi order, made by a [`super::Price`] whose budget is Δ. A reading is about one
+//! Costs are shares of a public step Δ at one Rényi order, made by a [`super::SharePrice`] whose budget is Δ. A reading is about one
 //! person and depends on that person's record: it may be disclosed to them, and to nobody else without noise and a charge
 //! (\[FZ\], Section 5.2).
 
