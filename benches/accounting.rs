@@ -7,7 +7,9 @@ use paygo::accounting::convert::{Conversion, gaussian, zcdp};
 use paygo::accounting::cost::Cost;
 use paygo::accounting::curve::{Orders, RenyiCurve};
 use paygo::accounting::mechanism::{Family as _, Mechanism, PoissonSampledGaussian, Single};
-use paygo::accounting::params::{Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability};
+use paygo::accounting::params::{
+    Delta, Divergence, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability,
+};
 use std::hint::black_box;
 
 fn sampled(q: f64, s: f64) -> PoissonSampledGaussian {
@@ -37,7 +39,7 @@ fn benches(c: &mut Criterion) {
         b.iter(|| black_box(cost(0.004_266_7, 1.1)).curve(&orders));
     });
     c.bench_function("convert/renyi-exact/order=8/value=0.5/delta=1e-5", |b| {
-        b.iter(|| Conversion::Exact.epsilon(order(8.0), black_box(0.5), delta));
+        b.iter(|| Conversion::Exact.epsilon(order(8.0), Divergence::from_upper_bound(black_box(0.5)), delta));
     });
     c.bench_function("convert/zcdp-cks/rho=0.1/delta=1e-5", |b| {
         b.iter(|| zcdp::epsilon(Conversion::Cks, Rho::new(black_box(0.1)).expect("rho"), delta));

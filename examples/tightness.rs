@@ -14,7 +14,7 @@ use paygo::accounting::odometer::{
     AnyBoundary, Boundary, Doubling, Linear, NormalMixture, Odometer, Restart, Stitched, VilleFixed, VilleMixture,
     VilleUnion,
 };
-use paygo::accounting::params::{Epsilon, Neighbors, Order};
+use paygo::accounting::params::{Divergence, Epsilon, Neighbors, Order};
 use paygo::accounting::prior::Prior;
 use paygo::numeric::Amount;
 use paygo::numeric::search::last_true;
@@ -192,13 +192,14 @@ fn main() -> Result<()> {
         let finite =
             paygo::accounting::curve::Orders::new(prior.orders().as_slice()[..prior.weights().len()].to_vec())?;
         let target = Epsilon::new(epsilon.get())?;
+        let whole = Conversion::Classic.budget(order, target, delta).map_or(0.0, Divergence::get);
+        let quarter = Amount::from_f64_up(whole / 4.0);
         let boundaries: Vec<AnyBoundary> = vec![
             VilleMixture::new(delta, prior.clone())?.into(),
             VilleUnion::new(delta, prior.clone())?.into(),
             VilleFixed::new(order, delta)?.into(),
             Doubling::new(delta, finite)?.into(),
-            Restart::new(order, Amount::from_f64_up(Conversion::Classic.budget(order, target, delta) / 4.0), delta)?
-                .into(),
+            Restart::new(order, quarter, delta)?.into(),
             Linear::for_target(target, delta, none)?.into(),
             NormalMixture::for_target(target, delta, none)?.into(),
             Stitched::new(delta, none)?.into(),

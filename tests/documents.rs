@@ -148,12 +148,14 @@ fn a_mechanism_and_a_filter_are_where_architecture_says() {
     }
 }
 
-/// Every word of a mechanism and every kind of filter and odometer has its line for users.
+/// Every word of a mechanism and every kind of filter and odometer has its line for users, and every mechanism its golden vectors.
 #[test]
 fn every_word_is_explained() {
     use paygo::accounting::{filter::FilterKind, mechanism::Single, odometer::OdometerKind};
     let methods = std::fs::read_to_string(root().join("docs/methods.md")).expect("docs/methods.md");
+    let golden = std::fs::read_to_string(root().join("testdata/golden/mechanisms.json")).expect("golden vectors");
     for word in Single::WORDS {
+        assert!(golden.contains(&format!("\"kind\": \"{word}\"")), "mechanisms.json has no case of {word}");
         assert!(methods.contains(&format!("`{word}`")), "docs/methods.md does not explain {word}");
     }
     let filters = std::fs::read_to_string(root().join("docs/filters.md")).expect("docs/filters.md");

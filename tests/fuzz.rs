@@ -10,7 +10,9 @@ use paygo::accounting::filter::{
 };
 use paygo::accounting::mechanism::{self, Mechanism, PoissonSampledGaussian, Single};
 use paygo::accounting::odometer::{AnyBoundary, Linear, Odometer, Restart, Stitched, VilleMixture};
-use paygo::accounting::params::{Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability};
+use paygo::accounting::params::{
+    Delta, Divergence, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability,
+};
 use paygo::accounting::prior::Prior;
 use paygo::accounting::stored::StoredFilter;
 use paygo::accounting::wire::{self, Plan};
@@ -134,9 +136,9 @@ fn conversions() {
         let (d, e) = (d.abs().fract(), e.abs());
         let (Ok(order), Ok(delta), Ok(epsilon)) = (Order::new(a.abs()), Delta::new(d), Epsilon::new(e)) else { return };
         for conversion in Conversion::ALL {
-            assert!(!conversion.epsilon(order, value.abs(), delta).get().is_nan());
-            assert!(!conversion.delta(order, value.abs(), epsilon).get().is_nan());
-            assert!(!conversion.budget(order, epsilon, delta).is_nan());
+            assert!(!conversion.epsilon(order, Divergence::from_upper_bound(value.abs()), delta).get().is_nan());
+            assert!(!conversion.delta(order, Divergence::from_upper_bound(value.abs()), epsilon).get().is_nan());
+            assert!(conversion.budget(order, epsilon, delta).is_none_or(|budget| budget.get() >= 0.0));
             if let Ok(rho) = Rho::new(value.abs()) {
                 assert!(!zcdp::epsilon(conversion, rho, delta).0.get().is_nan());
                 assert!(!zcdp::delta(conversion, rho, epsilon).0.get().is_nan());
@@ -158,7 +160,7 @@ fn sampled_gaussian() {
         let (Ok(sampling_probability), Ok(noise_multiplier), Ok(order)) = parameters else { return };
         let mechanism =
             Single::PoissonSampledGaussian(PoissonSampledGaussian { sampling_probability, noise_multiplier });
-        let value = mechanism.family().renyi(order);
+        let value = mechanism.family().renyi(order).get();
         assert!(value > 0.0 || sampling_probability.get() == 0.0, "{mechanism:?} at {order}: {value}");
     });
 }

@@ -5,7 +5,7 @@ use super::output::{json_number, print, print_json, shown_down, shown_up, table}
 use clap::Args;
 use paygo_accounting::account::Question;
 use paygo_accounting::convert::{Conversion, gaussian, zcdp};
-use paygo_accounting::params::{Epsilon, Mu, Order, OutOfDomain, Rho};
+use paygo_accounting::params::{Divergence, Epsilon, Mu, Order, Rho};
 use serde_json::{Map, Value};
 use std::process::ExitCode;
 
@@ -91,7 +91,9 @@ fn budgets(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let renyi: Vec<Value> = orders
             .iter()
             .map(|&order| {
-                let mut object = by_method(&|c| json_number(c.budget(order, epsilon, delta)));
+                let mut object = by_method(&|c| {
+                    c.budget(order, epsilon, delta).map_or(Value::Null, |budget| json_number(budget.get()))
+                });
                 object.insert("order".into(), json_number(order.get()));
                 Value::Object(object)
             })
@@ -102,31 +104,26 @@ fn budgets(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             "renyi": renyi,
         }))?;
     } else {
-        let line = |name: String, budget: &dyn Fn(Conversion) -> f64| {
-            std::iter::once(name).chain(Conversion::ALL.iter().map(|&c| shown_down(budget(c)))).collect::<Vec<_>>()
+        let line = |name: String, budget: &dyn Fn(Conversion) -> Option<f64>| {
+            let shown = |&c: &Conversion| budget(c).map_or_else(|| "none".into(), shown_down);
+            std::iter::once(name).chain(Conversion::ALL.iter().map(shown)).collect::<Vec<_>>()
         };
-        let mut rows = vec![line("rho (zCDP)".into(), &|c| zcdp::budget(c, epsilon, delta).get())];
+        let mut rows = vec![line("rho (zCDP)".into(), &|c| Some(zcdp::budget(c, epsilon, delta).get()))];
         let mu = shown_down(gaussian::budget(epsilon, delta).get());
         rows.push(vec!["mu (GDP)".into(), "-".into(), "-".into(), "-".into(), mu]);
-        rows.extend(
-            orders.iter().map(|&order| line(format!("Rényi at {order}"), &|c| c.budget(order, epsilon, delta))),
-        );
+        let renyi = |order: Order| move |c: Conversion| c.budget(order, epsilon, delta).map(Divergence::get);
+        rows.extend(orders.iter().map(|&order| line(format!("Rényi at {order}"), &renyi(order))));
         print(&table(&["budget", "classic", "cks", "lemma1", "exact"], rows))?;
-        print("a negative budget means that no divergence at that order, not even 0, shows the target by that method")?;
+        print("none: no divergence at that order, not even 0, shows the target by that method")?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn parse_renyi(text: &str) -> anyhow::Result<(Order, f64)> {
+fn parse_renyi(text: &str) -> anyhow::Result<(Order, Divergence)> {
     let wrong = || anyhow::anyhow!("--renyi {text} is not a Rényi divergence; expected ORDER:VALUE such as 8:0.5");
     let (order, value) = text.split_once(':').ok_or_else(wrong)?;
     let order: Decimal = order.parse().map_err(|_| wrong())?;
     let value: Decimal = value.parse().map_err(|_| wrong())?;
     // The divergence rises with the order, so a bound at the order typed is a bound at the double below it.
-    let (order, value) = (order.down_as(Order::new)?, value.up());
-    if value.is_nan() || value < 0.0 {
-        let error = OutOfDomain { parameter: "renyi value", given: value.to_string(), allowed: "0 <= value <= inf" };
-        return Err(error.into());
-    }
-    Ok((order, value))
+    Ok((order.down_as(Order::new)?, value.up_as(Divergence::new)?))
 }

@@ -12,14 +12,16 @@ use paygo_accounting::mechanism::{
     BallsAndBinsEpoch, Family as _, Gaussian, Laplace, Mechanism, PoissonSampledGaussian, Single, pure_kl, pure_renyi,
 };
 use paygo_accounting::params::{
-    Count, Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability, Scale,
+    Count, Delta, Divergence, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability, Scale,
 };
 use paygo_accounting::schedule::{PublicAccuracy, Schedule, ValidationDecay};
+use paygo_accounting::wire;
 use paygo_numeric::decimal::{parse_down, parse_up};
 use paygo_numeric::rounding::{div_down, div_up, mul_down, mul_up};
 
 pub(super) fn check(family: &str, case: &mut Check<'_>) -> Option<()> {
     match family.strip_suffix("_orders").unwrap_or(family) {
+        "mechanisms" => mechanism(case),
         "rdp_basic" => rdp_basic(case),
         "rdp_sampled_gaussian" => sampled_gaussian(case),
         "sampled_gaussian_profile" => sampled_profile(case),
@@ -37,20 +39,39 @@ pub(super) fn check(family: &str, case: &mut Check<'_>) -> Option<()> {
     }
 }
 
+/// Any mechanism, in its words on the wire: a new one needs cases, and no code here.
+fn mechanism(case: &mut Check<'_>) -> Option<()> {
+    let words: wire::Mechanism = serde_json::from_value(case.input("mechanism").clone()).ok()?;
+    let mechanism = Mechanism::try_from(&words).ok()?;
+    let Mechanism::Single(single) = &mechanism else { return None };
+    let cost = Cost::of(&mechanism, *single.family().neighbors().first()?).ok()?;
+    case.upper("rdp", cost.renyi(Order::new(case.down("order")).ok()?).get());
+    let known = [
+        ("rho", cost.rho().map(Rho::get)),
+        ("mu", cost.mu().map(Mu::get)),
+        ("epsilon", cost.total_epsilon().map(|bound| bound.float)),
+        ("delta", Some(cost.slack().get())),
+    ];
+    for (name, ours) in known.into_iter().filter(|(name, _)| case.has(name)).collect::<Vec<_>>() {
+        case.upper(name, ours?);
+    }
+    Some(())
+}
+
 fn rdp_basic(case: &mut Check<'_>) -> Option<()> {
     let order = case.up("alpha");
     let value = match case.kind() {
         "gaussian" => {
             let noise = div_down(case.down("sigma"), case.up("sensitivity"));
-            Gaussian { noise_multiplier: NoiseMultiplier::new(noise).ok()? }.renyi(Order::new(order).ok()?)
+            Gaussian { noise_multiplier: NoiseMultiplier::new(noise).ok()? }.renyi(Order::new(order).ok()?).get()
         }
         "laplace" => {
             let laplace = Laplace { scale: Scale::new(case.down("scale")).ok()? };
-            if order == 1.0 { laplace.kl() } else { laplace.renyi(Order::new(order).ok()?) }
+            if order == 1.0 { laplace.kl() } else { laplace.renyi(Order::new(order).ok()?).get() }
         }
         "randomized_response" => {
             let epsilon = Epsilon::new(case.up("eps")).ok()?;
-            if order == 1.0 { pure_kl(epsilon) } else { pure_renyi(epsilon, Order::new(order).ok()?) }
+            if order == 1.0 { pure_kl(epsilon) } else { pure_renyi(epsilon, Order::new(order).ok()?).get() }
         }
         _ => return None,
     };
@@ -67,13 +88,13 @@ fn sampled(case: &Check<'_>) -> Option<PoissonSampledGaussian> {
 
 fn sampled_gaussian(case: &mut Check<'_>) -> Option<()> {
     let (mechanism, order) = (sampled(case)?, Order::new(case.up("alpha")).ok()?);
-    let one_by_one = mechanism.renyi(order);
+    let one_by_one = mechanism.renyi(order).get();
     case.upper("forward", one_by_one);
     if (order.get() - 1.0) * one_by_one < 290.0 {
-        case.upper("forward", mechanism.renyi_at(&[order])[0]);
+        case.upper("forward", mechanism.renyi_at(&[order])[0].get());
     }
     if case.has("reverse") {
-        case.upper("reverse", mechanism.renyi_reverse(order));
+        case.upper("reverse", mechanism.renyi_reverse(order).get());
     }
     Some(())
 }
@@ -107,23 +128,25 @@ fn balls_and_bins(case: &mut Check<'_>) -> Option<()> {
 fn rdp_to_dp(case: &mut Check<'_>) -> Option<()> {
     match case.kind() {
         "eps_of_delta" => {
-            let (order, value) = (Order::new(case.down("alpha")).ok()?, case.up("gamma"));
+            let order = Order::new(case.down("alpha")).ok()?;
+            let divergence = Divergence::new(case.up("gamma")).ok()?;
             let delta = Delta::new(case.down("delta")).ok()?;
             for conversion in Conversion::ALL {
-                case.upper(&format!("eps_{}", conversion.word()), conversion.epsilon(order, value, delta).get());
+                case.upper(&format!("eps_{}", conversion.word()), conversion.epsilon(order, divergence, delta).get());
             }
         }
         "delta_of_eps" => {
-            let (order, value) = (Order::new(case.down("alpha")).ok()?, case.up("gamma"));
+            let order = Order::new(case.down("alpha")).ok()?;
+            let divergence = Divergence::new(case.up("gamma")).ok()?;
             let epsilon = Epsilon::new(case.down("eps")).ok()?;
             for conversion in [Conversion::Classic, Conversion::Cks, Conversion::Exact] {
-                case.upper(&format!("delta_{}", conversion.word()), conversion.delta(order, value, epsilon).get());
+                case.upper(&format!("delta_{}", conversion.word()), conversion.delta(order, divergence, epsilon).get());
             }
         }
         "gamma_of_eps_delta" => {
             let (order, epsilon) = (Order::new(case.down("alpha")).ok()?, Epsilon::new(case.down("eps")).ok()?);
             let delta = Delta::new(case.down("delta")).ok()?;
-            case.lower("gamma_exact", Conversion::Exact.budget(order, epsilon, delta));
+            case.lower("gamma_exact", Conversion::Exact.budget(order, epsilon, delta)?.get());
         }
         "curve" => {
             let mechanism = case.input("mechanism");

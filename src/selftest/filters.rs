@@ -7,7 +7,7 @@ use paygo_accounting::curve::Orders;
 use paygo_accounting::filter::{Budget, Filter, Gdp, Mixture, Rule, Union, Zcdp};
 use paygo_accounting::mechanism::{self, Approximate, Gaussian, Mechanism, RandomizedResponse, Single};
 use paygo_accounting::odometer::{Odometer, VilleMixture};
-use paygo_accounting::params::{Delta, Epsilon, Mu, Neighbors, NoiseMultiplier, Rho};
+use paygo_accounting::params::{Delta, Divergence, Epsilon, Mu, Neighbors, NoiseMultiplier, Rho};
 use paygo_accounting::prior::Prior;
 use paygo_numeric::Amount;
 use paygo_numeric::decimal::{parse_down, parse_nearest};
@@ -94,9 +94,10 @@ fn union(case: &mut Check<'_>, conversion: Conversion) -> Option<()> {
     let prior = Prior::uniform(orders.clone()).ok()?;
     let share = |i: usize| Delta::new(prior.weights()[i].to_f64_down() * case.down("delta") * (1.0 - 1e-15));
     let limits = orders.as_slice().iter().enumerate();
-    let limits = limits.map(|(i, &order)| Some(conversion.budget(order, budget.epsilon(), share(i).ok()?)));
+    let limits =
+        limits.map(|(i, &order)| Some(conversion.budget(order, budget.epsilon(), share(i).ok()?).map(Divergence::get)));
     let limits = limits.collect::<Option<Vec<_>>>()?;
-    case.lowers("budgets", &limits);
+    case.budgets("budgets", &limits);
     let sums = run(case, Union::over(budget, prior, conversion), &costs, limits.len())?;
     case.uppers("totals", &sums);
     Some(())

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// How far above the truth an upper bound may lie, relatively.
+/// How far above the truth an upper bound may lie, relatively, unless a tag "within X" says otherwise.
 const TIGHT: f64 = 1e-9;
 /// Differences below this are not looked at.
 const TINY: f64 = 1e-300;
@@ -35,6 +35,7 @@ const BUILT_IN: &[(&str, &str)] = built_in![
     "individual_clipping",
     "limited_order",
     "limited_order_orders",
+    "mechanisms",
     "odometers",
     "odometers_orders",
     "rdp_basic",
@@ -267,6 +268,24 @@ impl<'a> Check<'a> {
         self.list(name, ours, true);
     }
 
+    /// Budgets, one by one: lower bounds, and none where the vector's is negative.
+    fn budgets(&mut self, name: &str, ours: &[Option<f64>]) {
+        let negative = |truth: &str| parse_down(truth).is_some_and(|truth| truth < 0.0);
+        let truths = texts(self.output(name));
+        for (i, (budget, _)) in ours.iter().zip(&truths).enumerate().filter(|(_, (_, truth))| negative(truth)) {
+            if budget.is_some() {
+                self.complaints.push(format!("{name}: {budget:?} in place {i}, where there is none"));
+            }
+        }
+        // A missing one is complained about unless the truth is negative.
+        let shown = |(budget, truth): (&Option<f64>, &&str)| match budget {
+            None if negative(truth) => parse_down(truth).unwrap_or(f64::NAN),
+            Some(_) | None => budget.unwrap_or(f64::NAN),
+        };
+        let ours: Vec<f64> = ours.iter().zip(&truths).map(shown).collect();
+        self.lowers(name, &ours);
+    }
+
     fn list(&mut self, name: &str, ours: &[f64], upper: bool) {
         let list = self.case.outputs.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         if list.len() != ours.len() {
@@ -328,6 +347,7 @@ impl<'a> Check<'a> {
         let distance = if ours == up || ours == down { 0.0 } else { ours - up };
         let relative = if distance.abs() <= TINY { 0.0 } else { (distance / up).abs() };
         self.worst = self.worst.max(if relative.is_nan() { f64::INFINITY } else { relative });
+        let within = self.case.tags.iter().find_map(|tag| parse_up(tag.strip_prefix("within ")?)).unwrap_or(TIGHT);
         // `ours ≥ truth` for a double means `ours ≥` the least double at or above the truth.
         // Who chooses its orders computes at the doubles it chose: near the truth at the decimals, on either side of it.
         let chosen = self.case.tags.iter().any(|tag| tag == "chosen_orders");
@@ -335,7 +355,7 @@ impl<'a> Check<'a> {
         if !right_side {
             let side = if upper { "below" } else { "above" };
             self.complaints.push(format!("{name}: {ours:e} is {side} the truth {text}"));
-        } else if relative.is_nan() || relative > TIGHT {
+        } else if relative.is_nan() || relative > within {
             self.complaints.push(format!("{name}: {ours:e} is {relative:e} away from the truth {text}"));
         }
     }

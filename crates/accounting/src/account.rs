@@ -11,7 +11,7 @@ use crate::curve::{Orders, RenyiCurve};
 use crate::estimate;
 use crate::guarantee::{Basis, Guarantee};
 use crate::mechanism::Single;
-use crate::params::{Count, Delta, Epsilon, Neighbors, NoiseMultiplier, Order, SamplingProbability};
+use crate::params::{Count, Delta, Divergence, Epsilon, Neighbors, NoiseMultiplier, Order, SamplingProbability};
 use crate::privacy_loss::Pair;
 use paygo_numeric::elementary::{exp, ln};
 use paygo_numeric::search::minimize_over_grid;
@@ -104,11 +104,11 @@ fn is_gaussian(cost: &Cost) -> bool {
 /// Fixed in advance only: the best order is chosen after the fact (E4).
 #[must_use]
 pub fn least_epsilon(curve: &RenyiCurve, conversion: Conversion, delta: Delta) -> (Epsilon, Option<Order>) {
-    let mut candidates: Vec<(f64, Order, f64)> = curve
+    let mut candidates: Vec<(f64, Order, Divergence)> = curve
         .points()
-        .filter(|&(_, value)| value < f64::INFINITY)
+        .filter(|&(_, value)| value < Divergence::INFINITE)
         .map(|(order, value)| {
-            let floor = conversion.epsilon_floor(order, value, delta);
+            let floor = conversion.epsilon_floor(order, value.get(), delta);
             (if floor.is_nan() { 0.0 } else { floor }, order, value)
         })
         .collect();
@@ -172,7 +172,7 @@ impl<'a> Priced<'a> {
 
     fn epsilon(&self, conversion: Conversion, delta: Delta, hint: Option<Order>) -> (Epsilon, Option<Order>) {
         let stored = least_epsilon(&self.curve, conversion, delta);
-        let near = |order: Order| conversion.epsilon_near(order, self.cost.renyi(order), delta);
+        let near = |order: Order| conversion.epsilon_near(order, self.cost.renyi(order).get(), delta);
         [self.refine(stored.1, near), hint].into_iter().flatten().fold(stored, |best, order| {
             let bound = conversion.epsilon(order, self.cost.renyi(order), delta);
             if bound < best.0 { (bound, Some(order)) } else { best }
@@ -181,7 +181,7 @@ impl<'a> Priced<'a> {
 
     fn delta(&self, conversion: Conversion, epsilon: Epsilon, hint: Option<Order>) -> (Delta, Option<Order>) {
         let stored = least_delta(&self.curve, conversion, epsilon);
-        let near = |order: Order| conversion.log_delta_near(order, self.cost.renyi(order), epsilon);
+        let near = |order: Order| conversion.log_delta_near(order, self.cost.renyi(order).get(), epsilon);
         [self.refine(stored.1, near), hint].into_iter().flatten().fold(stored, |best, order| {
             let bound = conversion.delta(order, self.cost.renyi(order), epsilon);
             if bound < best.0 { (bound, Some(order)) } else { best }

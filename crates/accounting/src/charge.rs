@@ -7,7 +7,7 @@ use crate::convert::pointwise::dp_to_pointwise;
 use crate::cost::Cost;
 use crate::curve::Orders;
 use crate::mechanism::Single;
-use crate::params::{Delta, Epsilon, Neighbors, Order};
+use crate::params::{Delta, Divergence, Epsilon, Neighbors, Order};
 use paygo_numeric::{Amount, Interval};
 use std::sync::Arc;
 
@@ -59,8 +59,8 @@ impl Currency {
         match self {
             Self::Renyi(orders) => {
                 let curve = cost.curve(orders);
-                let lane = |(order, value): (Order, f64)| {
-                    let amount = Amount::from_f64_up(value);
+                let lane = |(order, value): (Order, Divergence)| {
+                    let amount = Amount::from_f64_up(value.get());
                     // At order ∞ the sum of the pure ε is exact where they were given as decimals.
                     let exact = if order.get() == f64::INFINITY { cost.total_epsilon() } else { None };
                     exact.map_or(amount, |exact| exact.amount.min(amount))

@@ -5,7 +5,7 @@
 
 use crate::curve::{Orders, RenyiCurve};
 use crate::mechanism::{Mechanism, Single};
-use crate::params::{Count, Delta, Epsilon, Mu, Neighbors, Order, OutOfDomain, Rho};
+use crate::params::{Count, Delta, Divergence, Epsilon, Mu, Neighbors, Order, OutOfDomain, Rho};
 use paygo_numeric::rounding::{add_up, mul_up};
 use paygo_numeric::sums::greatest_common_divisor;
 use paygo_numeric::{Amount, Interval};
@@ -133,17 +133,17 @@ impl Cost {
 
     /// An upper bound on the Rényi divergence at an order; +∞ where none is known.
     #[must_use]
-    pub fn renyi(&self, order: Order) -> f64 {
-        let of = |single: &Single, count: Count| Some(mul_up(single.family().renyi(order), count.to_f64()));
-        total(&self.parts, &0.0, &of).unwrap_or(f64::INFINITY)
+    pub fn renyi(&self, order: Order) -> Divergence {
+        let of = |single: &Single, count: Count| Some(single.family().renyi(order).times(count));
+        total(&self.parts, &Divergence::ZERO, &of).unwrap_or(Divergence::INFINITE)
     }
 
     /// The Rényi curve on stored orders.
     #[must_use]
     pub fn curve(&self, orders: &Orders) -> RenyiCurve {
         let of = |single: &Single, count: Count| Some(single.family().renyi_at(orders.as_slice()).times(count));
-        let none = vec![0.0; orders.as_slice().len()];
-        RenyiCurve::from_upper_bounds(orders.clone(), total(&self.parts, &none, &of).unwrap_or(none))
+        let none = vec![Divergence::ZERO; orders.as_slice().len()];
+        RenyiCurve::from_bounds(orders.clone(), total(&self.parts, &none, &of).unwrap_or(none))
     }
 
     /// Whether the curve is a closed form at every real order, so that a search between stored orders pays.
@@ -404,34 +404,34 @@ impl Bound {
 
 impl Total for Bound {
     fn plus(self, other: Self) -> Self {
-        Self { float: self.float.plus(other.float), amount: self.amount.plus(other.amount) }
+        Self { float: add_up(self.float, other.float), amount: self.amount.plus(other.amount) }
     }
 
     fn worse(self, other: Self) -> Self {
-        Self { float: self.float.worse(other.float), amount: self.amount.max(other.amount) }
+        Self { float: self.float.max(other.float), amount: self.amount.max(other.amount) }
     }
 
     fn times(self, count: Count) -> Self {
-        Self { float: self.float.times(count), amount: self.amount.times(count.get()) }
+        Self { float: mul_up(self.float, count.to_f64()), amount: self.amount.times(count.get()) }
     }
 }
 
-impl Total for f64 {
+impl Total for Divergence {
     fn plus(self, other: Self) -> Self {
-        add_up(self, other)
+        self + other
     }
 
     fn worse(self, other: Self) -> Self {
-        self.max(other)
+        self.most(other)
     }
 
     fn times(self, count: Count) -> Self {
-        mul_up(self, count.to_f64())
+        Self::from_upper_bound(mul_up(self.get(), count.to_f64()))
     }
 }
 
 /// A curve: the divergence at each order.
-impl Total for Vec<f64> {
+impl Total for Vec<Divergence> {
     fn plus(self, other: Self) -> Self {
         self.into_iter().zip(other).map(|(a, b)| a.plus(b)).collect()
     }

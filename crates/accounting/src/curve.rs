@@ -4,7 +4,7 @@
 //! smallest known order it lies below the chord to 1, which says `D_α ≤ D_smallest`. Beyond the largest nothing is
 //! known, and nothing is claimed.
 
-use crate::params::{Order, OutOfDomain};
+use crate::params::{Divergence, Order, OutOfDomain};
 use paygo_numeric::Interval;
 
 /// Orders in strictly increasing order, at least one.
@@ -66,14 +66,14 @@ impl Orders {
 /// use paygo_accounting::curve::{Orders, RenyiCurve};
 /// use paygo_accounting::params::Order;
 /// let curve = RenyiCurve::new(Orders::from_f64(&[2.0, 4.0])?, vec![0.1, 0.2])?;
-/// assert!(curve.at(Order::new(3.0)?) >= (0.1 + 3.0 * 0.2) / 2.0 / 2.0); // the chord of (α−1)·D
-/// assert_eq!(curve.at(Order::new(4.5)?), f64::INFINITY); // never beyond the largest
+/// assert!(curve.at(Order::new(3.0)?).get() >= (0.1 + 3.0 * 0.2) / 2.0 / 2.0); // the chord of (α−1)·D
+/// assert_eq!(curve.at(Order::new(4.5)?).get(), f64::INFINITY); // never beyond the largest
 /// # Ok::<(), paygo_accounting::params::OutOfDomain>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub struct RenyiCurve {
     orders: Orders,
-    values: Vec<f64>,
+    values: Vec<Divergence>,
 }
 
 impl RenyiCurve {
@@ -89,17 +89,12 @@ impl RenyiCurve {
         }
         match values.iter().find(|&&value| value.is_nan() || value <= 0.0) {
             Some(bad) => Err(OutOfDomain::new("values", bad, "0 < value <= inf")),
-            None => Ok(Self { orders, values }),
+            None => Ok(Self { orders, values: values.into_iter().map(Divergence::from_upper_bound).collect() }),
         }
     }
 
-    /// A curve from bounds that paygo computed: NaN becomes +∞.
-    pub(crate) fn from_upper_bounds(orders: Orders, mut values: Vec<f64>) -> Self {
-        for value in &mut values {
-            if value.is_nan() {
-                *value = f64::INFINITY;
-            }
-        }
+    /// A curve from bounds that paygo computed, one for each order.
+    pub(crate) const fn from_bounds(orders: Orders, values: Vec<Divergence>) -> Self {
         Self { orders, values }
     }
 
@@ -111,21 +106,21 @@ impl RenyiCurve {
 
     /// The value at each order.
     #[must_use]
-    pub fn values(&self) -> &[f64] {
+    pub fn values(&self) -> &[Divergence] {
         &self.values
     }
 
     /// Order and value, pair by pair.
-    pub fn points(&self) -> impl Iterator<Item = (Order, f64)> + '_ {
+    pub fn points(&self) -> impl Iterator<Item = (Order, Divergence)> + '_ {
         self.orders.0.iter().copied().zip(self.values.iter().copied())
     }
 
     /// An upper bound at any order: the stored value, the chord of `(α−1)·D` between two, `D` of the smallest order
     /// below it, +∞ beyond the largest (T4). Rounded up.
     #[must_use]
-    pub fn at(&self, order: Order) -> f64 {
+    pub fn at(&self, order: Order) -> Divergence {
         let above = self.orders.0.partition_point(|&stored| stored < order);
-        let Some(&right) = self.orders.0.get(above) else { return f64::INFINITY };
+        let Some(&right) = self.orders.0.get(above) else { return Divergence::INFINITE };
         if right == order || above == 0 {
             return self.values[above];
         }
@@ -135,9 +130,9 @@ impl RenyiCurve {
         }
         let (a, b) = (Interval::point(left.get()), Interval::point(right.get()));
         let x = Interval::point(order.get());
-        let (u, v) = ((a - 1.0) * self.values[above - 1], (b - 1.0) * self.values[above]);
+        let (u, v) = ((a - 1.0) * self.values[above - 1].get(), (b - 1.0) * self.values[above].get());
         let chord = (u * (b - x) + v * (x - a)) / (b - a) / (x - 1.0);
-        chord.hi().min(self.values[above])
+        Divergence::from_upper_bound(chord.hi()).least(self.values[above])
     }
 
     /// Composition: adds the other's value at each order, rounded up; false, and nothing changed, when the orders differ.
@@ -147,7 +142,7 @@ impl RenyiCurve {
             return false;
         }
         for (total, value) in self.values.iter_mut().zip(&other.values) {
-            *total = paygo_numeric::rounding::add_up(*total, *value);
+            *total = *total + *value;
         }
         true
     }
@@ -178,10 +173,9 @@ mod tests {
         let curve =
             RenyiCurve::new(Orders::from_f64(&[2.0, 4.0, 8.0]).expect("orders"), vec![0.2, 0.4, 0.8]).expect("curve");
         // A Gaussian of ρ = 0.1: the chord of (α−1)·α·ρ at 3 is ρ·(2 + 12)/2/2 = 3.5·ρ, above the true 3·ρ.
-        assert!((curve.at(order(3.0)) - 0.35).abs() < 1e-15 && curve.at(order(3.0)) >= 0.35);
-        assert_eq!(curve.at(order(1.5)), 0.2);
-        assert_eq!(curve.at(order(4.0)), 0.4);
-        assert_eq!(curve.at(order(8.0f64.next_up())), f64::INFINITY);
+        let at = |a: f64| curve.at(order(a)).get();
+        assert!((at(3.0) - 0.35).abs() < 1e-15 && at(3.0) >= 0.35);
+        assert_eq!((at(1.5), at(4.0), at(8.0f64.next_up())), (0.2, 0.4, f64::INFINITY));
     }
 
     #[test]

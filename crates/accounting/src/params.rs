@@ -153,6 +153,10 @@ parameter! {
     Order, "order", "1 < order <= inf", |value| 1.0 < value
 }
 parameter! {
+    /// A Rényi divergence at some order, or an upper bound on one.
+    Divergence, "divergence", "0 <= divergence <= inf", |value| 0.0 <= value
+}
+parameter! {
     /// Standard deviation of the noise over the ℓ2 sensitivity, under the neighbor relation in use.
     NoiseMultiplier, "noise_multiplier", "0 < noise_multiplier < inf", |value| 0.0 < value && value < f64::INFINITY
 }
@@ -259,6 +263,51 @@ impl Rho {
     #[must_use]
     pub fn from_lower_bound(value: f64) -> Self {
         Self::of(if value > 0.0 { value } else { 0.0 })
+    }
+}
+
+impl Divergence {
+    /// The laws are equal.
+    pub const ZERO: Self = Self(0.0);
+    /// Nothing is known.
+    pub const INFINITE: Self = Self(f64::INFINITY);
+
+    /// An upper bound as it came out of a computation: NaN becomes +∞, a negative bound 0.
+    #[must_use]
+    pub fn from_upper_bound(value: f64) -> Self {
+        if value.is_nan() { Self::INFINITE } else { Self(value.max(0.0)) }
+    }
+
+    /// A sum as it is kept, rounded up.
+    #[must_use]
+    pub fn from_sum(sum: Amount) -> Self {
+        Self(sum.to_f64_up())
+    }
+
+    /// As a limit on sums, rounded down.
+    #[must_use]
+    pub fn limit(self) -> Option<Amount> {
+        Amount::from_f64_down(self.0)
+    }
+
+    /// The tighter of two bounds.
+    #[must_use]
+    pub const fn least(self, other: Self) -> Self {
+        Self(self.0.min(other.0))
+    }
+
+    /// The weaker of two bounds.
+    #[must_use]
+    pub const fn most(self, other: Self) -> Self {
+        Self(self.0.max(other.0))
+    }
+}
+
+/// Composition: the sum, rounded up.
+impl std::ops::Add for Divergence {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(add_up(self.0, other.0))
     }
 }
 

@@ -68,7 +68,7 @@ pub fn row(cost: &Cost, question: Question) -> Option<Row> {
     // Any tilt is sound, so the least answer is; the first that leaves little error and a fine grid will do: what the
     // grid adds to the variance, at most h²/4 a step, is little beside the variance itself, about twice the KL divergence.
     let total: f64 = steps.iter().map(|(_, count)| count.to_f64()).sum();
-    let variance = 2.0 * guide.renyi(Order::new(1.01).ok()?);
+    let variance = 2.0 * guide.renyi(Order::new(1.01).ok()?).get();
     let mut best: Option<Row> = None;
     for share in TILTS {
         let plan =
@@ -110,7 +110,7 @@ fn guide(steps: &[(Pair, Count)]) -> Option<Cost> {
 ///
 /// With `K(λ) = λ·D_{λ+1}`: `ε ≈ K′(λ)` and `δ ≈ e^{K − λK′}/(λ(λ+1)√(2πK″))` (Alghamdi et al., arXiv:2208.09595).
 fn saddle_point(cost: &Cost, question: Question, near: &Row) -> Option<(f64, f64, f64)> {
-    let cumulant = |x: f64| x * cost.renyi(Order::new(1.0 + x).expect("above 1"));
+    let cumulant = |x: f64| x * cost.renyi(Order::new(1.0 + x).expect("above 1")).get();
     let at = |x: f64| {
         let d = 0.02 * x;
         let (low, middle, high) = (cumulant(x - d), cumulant(x), cumulant(x + d));
@@ -358,7 +358,7 @@ impl Composition<'_> {
         };
         // Width of the window: 14 standard deviations of the tilted total on either side, from the curvature of
         // λ ↦ λ·D_{λ+1}.
-        let cumulant = |x: f64| x * self.guide.renyi(Order::new(1.0 + x).expect("above 1"));
+        let cumulant = |x: f64| x * self.guide.renyi(Order::new(1.0 + x).expect("above 1")).get();
         let t = self.tilt;
         let d = 0.05 * t;
         let curvature = ((cumulant(t + d) - 2.0 * cumulant(t) + cumulant(t - d)) / (d * d)).max(1e-12);

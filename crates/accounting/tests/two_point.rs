@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "an independent reference")]
 
 use paygo_accounting::convert::Conversion;
-use paygo_accounting::params::{Delta, Epsilon, Order};
+use paygo_accounting::params::{Delta, Divergence, Epsilon, Order};
 use proptest::prelude::*;
 
 /// Rényi divergence of `(p, 1−p)` from `(r, 1−r)`.
@@ -50,7 +50,9 @@ fn no_two_point_pair_needs_more_and_one_needs_as_much() {
         for value in [0.02, 0.2, 1.0, 4.0] {
             for d in [1e-2, 1e-4, 1e-6] {
                 let order = Order::new(a).expect("order");
-                let ours = Conversion::Exact.epsilon(order, value, Delta::new(d).expect("delta")).get();
+                let ours = Conversion::Exact
+                    .epsilon(order, Divergence::from_upper_bound(value), Delta::new(d).expect("delta"))
+                    .get();
                 let needed = needed_epsilon(a, value, d);
                 // The search's own error, 10⁻⁷, is far below the gaps between the conversions.
                 assert!(ours >= needed - 1e-7, "unsound: α {a} γ {value} δ {d}: {ours} < {needed}");
@@ -70,13 +72,42 @@ proptest! {
         let (value, delta) = (divergence(a, p, r) * (1.0 + 1e-9), 10f64.powi(d));
         let order = Order::new(a).expect("order");
         // ε from δ: the pair's own hockey stick stays below δ.
-        let epsilon = Conversion::Exact.epsilon(order, value, Delta::new(delta).expect("delta")).get();
+        let epsilon = Conversion::Exact.epsilon(order, Divergence::from_upper_bound(value), Delta::new(delta).expect("delta")).get();
         prop_assert!(p - epsilon.exp() * r <= delta * (1.0 + 1e-6) + 1e-12);
         // δ from ε.
-        let bound = Conversion::Exact.delta(order, value, Epsilon::new(e).expect("epsilon")).get();
+        let bound = Conversion::Exact.delta(order, Divergence::from_upper_bound(value), Epsilon::new(e).expect("epsilon")).get();
         prop_assert!(p - e.exp() * r <= bound * (1.0 + 1e-6) + 1e-12);
         // The budget refuses every pair that breaks the promise.
         let budget = Conversion::Exact.budget(order, Epsilon::new(e).expect("epsilon"), Delta::new(delta).expect("delta"));
+        let budget = budget.map_or(f64::NEG_INFINITY, Divergence::get);
         prop_assert!(divergence(a, p, r) >= budget * (1.0 - 1e-9) - 1e-12 || p - e.exp() * r <= delta);
+    }
+}
+
+/// Where `e^{−ε}` leaves the doubles, γ* as it is written, in logarithms, by a fine grid over p.
+#[test]
+fn the_exact_conversion_is_exact_for_huge_epsilons() {
+    let written = |a: f64, e: f64, d: f64| {
+        let at = |v: f64| {
+            let (above, rest) = ((1.0 - d) / (1.0 + (-v).exp()), (1.0 - d) / (1.0 + v.exp()));
+            let p = (above + d).ln();
+            let (x, y) = (p + (a - 1.0) * (p - above.ln()), a * rest.ln() - (a - 1.0) * e);
+            x.max(y) + (-(x - y).abs()).exp().ln_1p()
+        };
+        let least = (-4000..4000).map(|i| at(f64::from(i) * 0.01)).fold(f64::INFINITY, f64::min);
+        e + least / (a - 1.0)
+    };
+    for a in [1.0001, 1.001, 1.01, 1.3, 4.0] {
+        for value in [650.0, 695.0, 1e3, 1e4, 1e6] {
+            for d in [1e-3, 1e-8] {
+                let (order, delta) = (Order::new(a).expect("order"), Delta::new(d).expect("delta"));
+                let ours = Conversion::Exact.epsilon(order, Divergence::from_upper_bound(value), delta).get();
+                if ours < 700.0 {
+                    continue;
+                }
+                assert!(written(a, ours, d) >= value * (1.0 - 1e-9), "unsound: α {a} γ {value} δ {d}: {ours}");
+                assert!(written(a, ours * (1.0 - 1e-6), d) <= value, "loose: α {a} γ {value} δ {d}: {ours}");
+            }
+        }
     }
 }

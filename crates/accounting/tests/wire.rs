@@ -33,7 +33,7 @@ fn every_word_parses_round_trips_and_has_a_price() {
         assert_eq!(serde_json::to_string(&mechanism).expect("text"), *text);
         let checked = Checked::try_from(&mechanism).unwrap_or_else(|error| panic!("{text}: {error}"));
         let cost = Cost::of(&checked, Neighbors::AddRemove).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let value = cost.renyi(Order::new(3.0).expect("order"));
+        let value = cost.renyi(Order::new(3.0).expect("order")).get();
         assert!(value > 0.0 && value < f64::INFINITY, "{text}: {value}");
         // What is checked can be written again, and so can what was merged into a cost.
         let written = serde_json::to_string(&Mechanism::from(&checked)).expect("text");

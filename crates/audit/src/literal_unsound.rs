@@ -7,7 +7,7 @@ use crate::adversary::Step;
 use paygo_accounting::convert::Conversion;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::curve::Orders;
-use paygo_accounting::params::{Delta, Epsilon, Neighbors, Order};
+use paygo_accounting::params::{Delta, Divergence, Epsilon, Neighbors, Order};
 use paygo_numeric::elementary::ln;
 
 /// An odometer that is printed somewhere.
@@ -130,7 +130,7 @@ impl LiteralReading {
         }
         if let Some(cost) = step.mechanism().and_then(|m| Cost::of(&m, Neighbors::AddRemove).ok()) {
             for (sum, order) in self.renyi.iter_mut().zip(self.odometer.orders()) {
-                *sum += cost.renyi(*order);
+                *sum += cost.renyi(*order).get();
             }
         }
     }
@@ -146,7 +146,7 @@ impl LiteralReading {
 #[derive(Clone, Debug)]
 pub struct CurveFilter {
     orders: Orders,
-    budgets: Vec<f64>,
+    budgets: Vec<Option<Divergence>>,
     sums: Vec<f64>,
 }
 
@@ -165,17 +165,12 @@ impl CurveFilter {
         &self.orders
     }
 
-    /// The budget at each order.
-    #[must_use]
-    pub fn budgets(&self) -> &[f64] {
-        &self.budgets
-    }
-
     /// What the printed rule would say; a bool, and no permit.
     pub fn would_admit(&mut self, cost: &Cost) -> bool {
         let next: Vec<f64> =
-            self.sums.iter().zip(self.orders.as_slice()).map(|(sum, &order)| sum + cost.renyi(order)).collect();
-        let admitted = next.iter().zip(&self.budgets).any(|(sum, budget)| sum <= budget);
+            self.sums.iter().zip(self.orders.as_slice()).map(|(sum, &order)| sum + cost.renyi(order).get()).collect();
+        let admitted =
+            next.iter().zip(&self.budgets).any(|(sum, budget)| budget.is_some_and(|budget| *sum <= budget.get()));
         if admitted {
             self.sums = next;
         }

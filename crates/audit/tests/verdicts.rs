@@ -125,7 +125,7 @@ fn literal_readings_are_the_printed_ones() {
                             order.get() / (2.0 * number(&run["sigma"]).powi(2))
                         } else {
                             let epsilon = paygo_accounting::params::Epsilon::new(number(&run["eps"])).expect("ε");
-                            paygo_accounting::mechanism::pure_renyi(epsilon, order)
+                            paygo_accounting::mechanism::pure_renyi(epsilon, order).get()
                         };
                         *sum += number(&run["repeat"]) * one;
                     }

@@ -145,7 +145,7 @@ impl Tariff {
                     let noise_multiplier = NoiseMultiplier::new(div_down(noise_std, norm))?;
                     let step = PoissonSampledGaussian { sampling_probability: q, noise_multiplier };
                     // ROUNDING: up; the cast saturates.
-                    let share = mul_up(div_up(step.renyi(order), limit), f64::from(FULL)).ceil();
+                    let share = mul_up(div_up(step.renyi(order).get(), limit), f64::from(FULL)).ceil();
                     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
                     shares.push(share as u32);
                 }

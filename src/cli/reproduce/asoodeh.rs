@@ -118,8 +118,7 @@ pub(super) fn study() -> anyhow::Result<Study> {
             let curve = |conversion: Conversion| {
                 let deltas = (1..=120).map(|k| 0.005 * f64::from(k));
                 deltas
-                    .filter_map(|d| Some((d, conversion.budget(a, e, Delta::new(d).ok()?))))
-                    .filter(|(_, value)| *value >= 0.0)
+                    .filter_map(|d| Some((d, conversion.budget(a, e, Delta::new(d).ok()?)?.get())))
                     .collect::<Vec<_>>()
             };
             series.push(line(&format!("exact, order {order}, epsilon {epsilon}"), curve(Conversion::Exact)));

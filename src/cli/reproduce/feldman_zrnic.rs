@@ -6,7 +6,7 @@ use paygo_accounting::convert::{Conversion, gaussian, zcdp};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::mechanism::Mechanism;
 use paygo_accounting::odometer::{Odometer, Restart};
-use paygo_accounting::params::{Count, Delta, Neighbors, Order};
+use paygo_accounting::params::{Count, Delta, Divergence, Neighbors, Order};
 use paygo_numeric::Amount;
 use paygo_report::LineChart;
 
@@ -81,15 +81,15 @@ pub(super) fn study() -> anyhow::Result<Study> {
     rows.push(Row {
         what: "Fig. 2: the odometer's step Delta at order 63".into(),
         paper: "0.00109".into(),
-        literal: step.renyi(order),
-        sound: (step.renyi(order), "Rényi at 63"),
+        literal: step.renyi(order).get(),
+        sound: (step.renyi(order).get(), "Rényi at 63"),
         note: "printed as order/noise²; it is order/(2·noise²) (E8)",
     });
     rows.push(Row {
         what: "Fig. 2: a Rényi loss of 0.135 as epsilon".into(),
         paper: "0.32".into(),
-        literal: Conversion::Classic.epsilon(order, 0.135, delta).get(),
-        sound: (Conversion::Classic.epsilon(order, 0.135, delta).get(), "restart odometer: 0.135 + ln(1/delta)/62"),
+        literal: Conversion::Classic.epsilon(order, Divergence::from_upper_bound(0.135), delta).get(),
+        sound: (Conversion::Classic.epsilon(order, Divergence::from_upper_bound(0.135), delta).get(), "restart odometer: 0.135 + ln(1/delta)/62"),
         note: "as an odometer, with the order fixed in advance; the paper's proposition is for a fixed number of restarts (T22)",
     });
     for steps in [52u64, 104, 125] {
@@ -98,7 +98,7 @@ pub(super) fn study() -> anyhow::Result<Study> {
             paper: String::new(),
             literal: 0.00109 * Count::new(steps)?.to_f64(),
             sound: (
-                step.repeat(steps)?.renyi(order).min(step.repeat(104)?.renyi(order)),
+                step.repeat(steps)?.renyi(order).least(step.repeat(104)?.renyi(order)).get(),
                 "the sum itself, within the filter",
             ),
             note: "every step restarts; the histogram over people needs the training run",

@@ -80,7 +80,7 @@ pub(super) fn study() -> anyhow::Result<Study> {
     let literal_odometer = LiteralOdometer::Doubling { orders: orders.clone(), delta: delta.get() };
     let literal: Vec<f64> = (1..=EPOCHS)
         .map(|n| {
-            let sums: Vec<f64> = one.values().iter().map(|value| value * f64::from(n)).collect();
+            let sums: Vec<f64> = one.values().iter().map(|value| value.get() * f64::from(n)).collect();
             literal_odometer.value(&sums, 0.0, 0.0)
         })
         .collect();

@@ -109,7 +109,7 @@ fn figures_and_rows() -> anyhow::Result<(Vec<Row>, Vec<Figure>)> {
     let orders: Vec<f64> = (2..=200).map(f64::from).collect();
     let sampled = Cost::of(&Mechanism::poisson_sampled_gaussian(0.01, 4.0)?, Neighbors::AddRemove)?;
     let curve = sampled.curve(&Orders::from_f64(&orders)?);
-    let at = |order: f64| anyhow::Ok(curve.at(Order::new(order)?));
+    let at = |order: f64| anyhow::Ok(curve.at(Order::new(order)?).get());
     let change = (3..200).map(f64::from).find(|&a| {
         let step = |a: f64| at(a).unwrap_or(f64::NAN) - at(a - 1.0).unwrap_or(f64::NAN);
         step(a) > 5.0 * step(a - 1.0) && a > 100.0
@@ -129,7 +129,7 @@ fn figures_and_rows() -> anyhow::Result<(Vec<Row>, Vec<Figure>)> {
         "divergence",
         vec![
             line("without sampling: order/32", orders.iter().map(|&a| (a, a / 32.0)).collect()),
-            line("with sampling", curve.points().map(|(order, value)| (order.get(), value)).collect()),
+            line("with sampling", curve.points().map(|(order, value)| (order.get(), value.get())).collect()),
         ],
     );
     let nan = |x: anyhow::Result<f64>| x.unwrap_or(f64::NAN);

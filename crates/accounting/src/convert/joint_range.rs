@@ -16,7 +16,7 @@
 //!
 //! For `αδ ≥ 1` the minimum is at `p = 1`, and γ* = ε − ln(1−δ). For δ = 0 it is 0.
 
-use crate::params::{Delta, Epsilon, Order};
+use crate::params::{Delta, Divergence, Epsilon, Order};
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, exp_m1, ln, ln_1p};
 use paygo_numeric::excess::{entropy_excess, exp_excess, exp_excess_within, log_excess_within, power_excess};
@@ -66,9 +66,8 @@ pub(crate) fn epsilon(order: Order, value: f64, delta: Delta, upper: Epsilon) ->
 /// About the same, for searches.
 pub(crate) fn epsilon_near(order: Order, value: f64, delta: Delta) -> f64 {
     let (a, d) = (order.get(), delta.get());
-    let upper = super::Conversion::Lemma1.epsilon(order, value, delta).get();
-    // Beyond 690, e^{−ε} leaves the doubles; CKS is exact there to many digits.
-    if d == 0.0 || a * d >= 1.0 || a == f64::INFINITY || upper == 0.0 || upper > 690.0 {
+    let upper = super::Conversion::Lemma1.epsilon(order, Divergence::from_upper_bound(value), delta).get();
+    if d == 0.0 || a * d >= 1.0 || a == f64::INFINITY || upper == 0.0 {
         return upper;
     }
     solve_epsilon(a, value, d, upper).0
@@ -126,9 +125,13 @@ fn solve_epsilon(a: f64, value: f64, d: f64, upper: f64) -> (f64, Point) {
     (e, point)
 }
 
+/// Beyond this ε, `e^{−ε}` leaves the doubles. There `1 − r` counts as 1, which is at least what it is: `F` only falls.
+const FAR: f64 = 690.0;
+
 /// Plain floats: where the minimum is, and about how low. Searches only.
 struct Search {
     a: f64,
+    e: f64,
     d: f64,
     /// `e^{−ε}` and `1 − e^{−ε}`.
     decay: f64,
@@ -147,7 +150,7 @@ struct Point {
 
 impl Search {
     fn new(a: f64, e: f64, d: f64) -> Self {
-        Self { a, d, decay: exp(-e), gap: -exp_m1(-e), start: (a - 1.0) * d, room: (1.0 - a * d).max(f64::EPSILON) }
+        Self { a, e, d, decay: exp(-e), gap: -exp_m1(-e), start: (a - 1.0) * d, room: (1.0 - a * d).max(f64::EPSILON) }
     }
 
     /// `p = αδ + (1−αδ)·sigmoid(v)`.
@@ -169,13 +172,22 @@ impl Search {
         (difference / r, difference / rest, r, rest)
     }
 
+    /// `ln(p/r)` and `ln((1−p)/(1−r))`.
+    fn logs(&self, point: Point) -> (f64, f64) {
+        if self.e > FAR {
+            return (ln(point.above + self.d) - ln(point.above) + self.e, ln(point.rest));
+        }
+        let (w1, w2, _, _) = self.pair(point);
+        (ln_1p(w1), ln_1p(-w2))
+    }
+
     /// The sign and size of `F′` in logarithms; increasing in `v`.
     fn slope(&self, v: f64) -> f64 {
         let (point, above_start) = self.point(v);
-        let (w1, w2, _, _) = self.pair(point);
         let b = self.a - 1.0;
-        let left = b * ln_1p(w1) + ln(above_start) - ln(point.above);
-        let right = b * ln_1p(-w2) + ln(self.a - b * self.decay * (1.0 - w2));
+        let (l1, l2) = self.logs(point);
+        let left = b * l1 + ln(above_start) - ln(point.above);
+        let right = b * l2 + ln(self.a - b * self.decay * exp(l2));
         left - right
     }
 
@@ -203,11 +215,14 @@ impl Search {
     /// About γ* with the minimum at `v`, and its derivative in ε (that of `F` at a fixed `p`).
     fn divergence(&self, v: f64) -> (f64, f64) {
         let point = self.point(v).0;
-        let (w1, w2, r, rest) = self.pair(point);
         let b = self.a - 1.0;
-        let (l1, l2) = (ln_1p(w1), ln_1p(-w2));
+        let (l1, l2) = self.logs(point);
         let (first, second) = (ln(point.above + self.d) + b * l1, ln(point.rest) + b * l2);
         let log_sum = log_sum_exp(&[first, second]);
+        if self.e > FAR {
+            return (log_sum / b, exp(first - log_sum));
+        }
+        let (w1, w2, r, rest) = self.pair(point);
         let log = if self.a * l1 > 600.0 {
             log_sum
         } else {
@@ -221,6 +236,7 @@ impl Search {
 /// Enclosures: what `F` is at an exactly known `p`.
 struct Certificate {
     a: f64,
+    e: f64,
     d: f64,
     decay: Interval,
     gap: Interval,
@@ -228,8 +244,8 @@ struct Certificate {
 
 impl Certificate {
     fn new(a: f64, e: f64, d: f64) -> Self {
-        let e = Interval::point(-e);
-        Self { a, d, decay: e.exp(), gap: -e.exp_m1() }
+        let minus = Interval::point(-e);
+        Self { a, e, d, decay: minus.exp(), gap: -minus.exp_m1() }
     }
 
     /// A lower bound on `min_p ln F(p)/(α−1)`, given a guess of the minimiser.
@@ -245,7 +261,7 @@ impl Certificate {
         };
         let (above, rest) = at(x);
         let log_at_guess = self.log_value(above, rest);
-        if log_at_guess.hi() > 100.0 {
+        if log_at_guess.hi() > 100.0 || self.e > FAR {
             // Scaled by its value at the guess, so that nothing overflows.
             let scale = log_at_guess.middle();
             let floor = convex_floor(x, 0.0, whole.lo(), |x| {
@@ -323,10 +339,14 @@ impl Certificate {
         r * power_excess(self.a, w1) + other * power_excess(self.a, Interval::new(w2.lo().max(-1.0), w2.hi()))
     }
 
-    /// `ln F(p)`.
+    /// `ln F(p)`; beyond [`FAR`] a lower bound on it.
     fn log_value(&self, above: Interval, rest: Interval) -> Interval {
-        let (w1, w2, _, _) = self.pair(above, rest);
         let b = Interval::point(self.a) - 1.0;
+        if self.e > FAR {
+            let p = (above + self.d).ln();
+            return log_add_exp(p + b * (p - above.ln() + self.e), rest.ln() * self.a);
+        }
+        let (w1, w2, _, _) = self.pair(above, rest);
         log_add_exp((above + self.d).ln() + b * w1.ln_1p(), rest.ln() + b * w2.ln_1p())
     }
 }

@@ -13,7 +13,7 @@
 //! `D_∞ ≤ γ` is γ-DP. Everything that tells conversions apart is here: a new one is a variant, and the compiler asks for the rest.
 
 use super::joint_range;
-use crate::params::{Delta, Epsilon, Order};
+use crate::params::{Delta, Divergence, Epsilon, Order};
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp_m1, ln, ln_1p};
 
@@ -81,7 +81,7 @@ impl Conversion {
             Self::Classic => value + log_inverse / (a - 1.0),
             Self::Cks => cks,
             Self::Lemma1 | Self::Exact if (a - 1.0) * value > 8.0 => cks,
-            Self::Lemma1 => self.epsilon(order, value, delta).get(),
+            Self::Lemma1 => self.epsilon(order, Divergence::from_upper_bound(value), delta).get(),
             Self::Exact => joint_range::epsilon_near(order, value, delta),
         }
     }
@@ -91,7 +91,7 @@ impl Conversion {
         match self {
             Self::Classic | Self::Cks => self.epsilon_near(order, value, delta),
             Self::Lemma1 => Self::Cks.epsilon_near(order, value, delta),
-            Self::Exact => self.epsilon(order, value, delta).get(),
+            Self::Exact => self.epsilon(order, Divergence::from_upper_bound(value), delta).get(),
         }
     }
 
@@ -114,26 +114,27 @@ impl Conversion {
         match self {
             Self::Classic => exponent,
             Self::Cks => log_zeta_near(order.get()) + exponent,
-            Self::Lemma1 | Self::Exact => ln(self.delta(order, value, epsilon).get().max(f64::MIN_POSITIVE)),
+            Self::Lemma1 | Self::Exact => {
+                let delta = self.delta(order, Divergence::from_upper_bound(value), epsilon);
+                ln(delta.get().max(f64::MIN_POSITIVE))
+            }
         }
     }
 
-    /// About [`budget`](Self::budget). Searches only.
+    /// About [`budget`](Self::budget), and below 0 where there is none. Searches only.
     pub(crate) fn budget_near(self, order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
         let (a, log_inverse) = (order.get(), -ln(delta.get()));
         match self {
             Self::Classic => epsilon.get() - log_inverse / (a - 1.0),
             Self::Cks | Self::Lemma1 => epsilon.get() - (log_zeta_near(a) + log_inverse) / (a - 1.0),
-            Self::Exact => self.budget(order, epsilon, delta),
+            Self::Exact => self.signed_budget(order, epsilon, delta),
         }
     }
 
     /// An ε for which (ε, δ)-DP follows from `D_α ≤ value`; rounded up.
     #[must_use]
-    pub fn epsilon(self, order: Order, value: f64, delta: Delta) -> Epsilon {
-        if value.is_nan() {
-            return Epsilon::INFINITE;
-        }
+    pub fn epsilon(self, order: Order, divergence: Divergence, delta: Delta) -> Epsilon {
+        let value = divergence.get();
         if delta == Delta::ONE || (value == 0.0 && self >= Self::Lemma1) {
             return Epsilon::ZERO; // D_α = 0 means that the laws are equal.
         }
@@ -145,9 +146,9 @@ impl Conversion {
         match self {
             Self::Classic => classic,
             Self::Cks => tighter(cks_epsilon(order, value, delta).hi(), classic),
-            Self::Lemma1 => tighter(lemma1_epsilon(order, value, delta), Self::Cks.epsilon(order, value, delta)),
+            Self::Lemma1 => tighter(lemma1_epsilon(order, value, delta), Self::Cks.epsilon(order, divergence, delta)),
             Self::Exact => {
-                let lemma1 = Self::Lemma1.epsilon(order, value, delta);
+                let lemma1 = Self::Lemma1.epsilon(order, divergence, delta);
                 tighter(joint_range::epsilon(order, value, delta, lemma1), lemma1)
             }
         }
@@ -155,10 +156,8 @@ impl Conversion {
 
     /// A δ for which (ε, δ)-DP follows from `D_α ≤ value`; rounded up, and above 0 unless the laws are equal.
     #[must_use]
-    pub fn delta(self, order: Order, value: f64, epsilon: Epsilon) -> Delta {
-        if value.is_nan() {
-            return Delta::ONE;
-        }
+    pub fn delta(self, order: Order, divergence: Divergence, epsilon: Epsilon) -> Delta {
+        let value = divergence.get();
         if (value == 0.0 && self >= Self::Lemma1) || epsilon == Epsilon::INFINITE {
             return Delta::ZERO;
         }
@@ -173,18 +172,23 @@ impl Conversion {
         match self {
             Self::Classic => classic,
             Self::Cks => tighter(cks_delta(order, value, epsilon).hi(), classic),
-            Self::Lemma1 => tighter(lemma1_delta(order, value, epsilon), Self::Cks.delta(order, value, epsilon)),
+            Self::Lemma1 => tighter(lemma1_delta(order, value, epsilon), Self::Cks.delta(order, divergence, epsilon)),
             Self::Exact => {
-                let lemma1 = Self::Lemma1.delta(order, value, epsilon);
+                let lemma1 = Self::Lemma1.delta(order, divergence, epsilon);
                 tighter(joint_range::delta(order, value, epsilon, lemma1), lemma1)
             }
         }
     }
 
-    /// The largest γ such that `D_α ≤ γ` gives (ε, δ)-DP, rounded down. Negative when not even γ = 0 does: such an
-    /// order is dead, and a budget must never be clamped to 0.
+    /// The largest γ such that `D_α ≤ γ` gives (ε, δ)-DP, rounded down; `None` when not even γ = 0 does: such an order is
+    /// dead, and its budget is not 0.
     #[must_use]
-    pub fn budget(self, order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
+    pub fn budget(self, order: Order, epsilon: Epsilon, delta: Delta) -> Option<Divergence> {
+        Divergence::new(self.signed_budget(order, epsilon, delta)).ok()
+    }
+
+    /// [`budget`](Self::budget), below 0 where there is none.
+    fn signed_budget(self, order: Order, epsilon: Epsilon, delta: Delta) -> f64 {
         if delta == Delta::ONE || epsilon == Epsilon::INFINITE {
             return f64::INFINITY;
         }
@@ -193,10 +197,12 @@ impl Conversion {
         match self {
             Self::Classic => classic,
             Self::Cks => better(cks_budget(order, epsilon, delta).lo(), classic),
-            Self::Lemma1 => better(lemma1_budget(order, epsilon, delta), Self::Cks.budget(order, epsilon, delta)),
+            Self::Lemma1 => {
+                better(lemma1_budget(order, epsilon, delta), Self::Cks.signed_budget(order, epsilon, delta))
+            }
             Self::Exact => better(
                 joint_range::largest_divergence(order, epsilon, delta),
-                Self::Lemma1.budget(order, epsilon, delta),
+                Self::Lemma1.signed_budget(order, epsilon, delta),
             ),
         }
     }

@@ -5,7 +5,7 @@
 //! to the safe side. Any order is sound; a poor search only costs tightness.
 
 use super::renyi::Conversion;
-use crate::params::{Delta, Epsilon, Order, Rho};
+use crate::params::{Delta, Divergence, Epsilon, Order, Rho};
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, ln};
 use paygo_numeric::search::minimize_over_grid;
@@ -32,7 +32,7 @@ pub fn epsilon(conversion: Conversion, rho: Rho, delta: Delta) -> (Epsilon, Opti
     let objective = |x: f64| conversion.epsilon_nearer(order_at(x), order_at(x).get() * r, delta);
     // A looser conversion's order is a good start, and keeps the conversions in their order.
     let start = epsilon(conversion.start(), rho, delta).1.unwrap_or(classic_order);
-    let at = |order: Order| (conversion.epsilon(order, (r_in * order.get()).hi(), delta), Some(order));
+    let at = |order: Order| (conversion.epsilon(order, at_order(rho, order), delta), Some(order));
     least([at(best_order(start, objective)), at(start), (classic, Some(classic_order))])
 }
 
@@ -59,7 +59,7 @@ pub fn delta(conversion: Conversion, rho: Rho, epsilon: Epsilon) -> (Delta, Opti
     }
     let objective = |x: f64| conversion.log_delta_near(order_at(x), order_at(x).get() * r, epsilon);
     let start = delta(conversion.start(), rho, epsilon).1.unwrap_or(classic_order);
-    let at = |order: Order| (conversion.delta(order, (Interval::point(r) * order.get()).hi(), epsilon), Some(order));
+    let at = |order: Order| (conversion.delta(order, at_order(rho, order), epsilon), Some(order));
     least([at(best_order(start, objective)), at(start), (classic, Some(classic_order))])
 }
 
@@ -85,8 +85,13 @@ pub fn budget(conversion: Conversion, epsilon: Epsilon, delta: Delta) -> Rho {
     let objective = |x: f64| -conversion.budget_near(order_at(x), epsilon, delta) / order_at(x).get();
     let looser = budget(conversion.start(), epsilon, delta).get();
     let order = best_order(guess, objective);
-    let bound = (Interval::point(conversion.budget(order, epsilon, delta)) / order.get()).lo();
-    Rho::from_lower_bound(bound.max(looser))
+    let budget = conversion.budget(order, epsilon, delta).unwrap_or(Divergence::ZERO);
+    Rho::from_lower_bound((Interval::point(budget.get()) / order.get()).lo().max(looser))
+}
+
+/// `D_α ≤ α·ρ`, rounded up.
+fn at_order(rho: Rho, order: Order) -> Divergence {
+    Divergence::from_upper_bound((Interval::point(rho.get()) * order.get()).hi())
 }
 
 /// The least of three bounds, with the order that gives it.

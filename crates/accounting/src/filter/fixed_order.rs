@@ -4,7 +4,7 @@ use super::{Budget, BudgetError, Kind, Meter, Rule};
 use crate::charge::Currency;
 use crate::convert::Conversion;
 use crate::curve::Orders;
-use crate::params::{Delta, Epsilon, Order, OutOfDomain};
+use crate::params::{Delta, Divergence, Epsilon, Order, OutOfDomain};
 use crate::prior::Prior;
 use crate::stored::{Decimal, LoadError};
 use crate::wire::{FilterError, FilterWords, Number};
@@ -51,10 +51,10 @@ impl FixedOrder {
     /// [`BudgetError`] when the order cannot serve the budget.
     pub fn by(conversion: Conversion, order: Order, budget: Budget) -> Result<Self, BudgetError> {
         let (epsilon, delta) = (budget.epsilon(), budget.loss_delta());
-        match Amount::from_f64_down(conversion.budget(order, epsilon, delta)) {
+        match conversion.budget(order, epsilon, delta).and_then(Divergence::limit) {
             Some(limit) => Self::with_limit(order, limit, budget.slack()),
             None => {
-                let least = conversion.epsilon(order, 0.0, delta).get();
+                let least = conversion.epsilon(order, Divergence::ZERO, delta).get();
                 Err(BudgetError::Unservable { epsilon, delta, least })
             }
         }
@@ -111,7 +111,9 @@ impl Rule for FixedOrder {
 
     fn promise(&self, delta: Delta) -> Epsilon {
         let rest = delta.less(self.slack.to_f64_up());
-        rest.map_or(Epsilon::INFINITE, |rest| Conversion::Exact.epsilon(self.order, self.limit.to_f64_up(), rest))
+        rest.map_or(Epsilon::INFINITE, |rest| {
+            Conversion::Exact.epsilon(self.order, Divergence::from_sum(self.limit), rest)
+        })
     }
 
     fn prior(&self) -> Prior {

@@ -4,7 +4,7 @@ use super::{Budget, BudgetError, Kind, Meter, Rule};
 use crate::charge::Currency;
 use crate::convert::Conversion;
 use crate::cost::Cost;
-use crate::params::{Delta, Epsilon};
+use crate::params::{Delta, Divergence, Epsilon};
 use crate::prior::{Mixed, Prior};
 use crate::stored::{Decimal, LoadError, StoredBudget, prior_of, stored_prior};
 use crate::wire::{FilterError, FilterWords, Number};
@@ -96,9 +96,9 @@ impl Mixture {
         let (mut light, mut alone) = (Vec::new(), Vec::new());
         for (i, &order) in orders.iter().enumerate() {
             let exact = Conversion::Exact.budget(order, epsilon, prior.share(i, delta));
-            let is_light = (order.get() - 1.0) * exact < threshold;
+            let is_light = exact.map_or(f64::NEG_INFINITY, |exact| (order.get() - 1.0) * exact.get()) < threshold;
             let cks = || Conversion::Cks.budget(order, epsilon, prior.share(i, delta));
-            alone.push(Amount::from_f64_down(if is_light { exact } else { cks() }));
+            alone.push(if is_light { exact } else { cks() }.and_then(Divergence::limit));
             light.push(is_light);
         }
         let mixed = Mixed::new(&prior, delta, |lane| !light[lane]);
@@ -129,7 +129,9 @@ impl Mixture {
         let mixed = self.mixed.least_epsilon(lanes).min(self.prior.pure_sum(lanes).to_f64_up());
         let light = self.prior.orders().as_slice().iter().zip(&self.light).enumerate();
         let each = light.filter(|(_, (_, light))| **light).map(|(i, (&order, _))| {
-            conversion.epsilon(order, lanes[i].to_f64_up(), self.prior.share(i, self.budget.loss_delta())).get()
+            conversion
+                .epsilon(order, Divergence::from_sum(lanes[i]), self.prior.share(i, self.budget.loss_delta()))
+                .get()
         });
         Epsilon::from_upper_bound(each.fold(mixed, f64::min))
     }

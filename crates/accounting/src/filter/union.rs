@@ -3,7 +3,7 @@
 use super::{Budget, BudgetError, Kind, Meter, Rule};
 use crate::charge::Currency;
 use crate::convert::Conversion;
-use crate::params::{Delta, Epsilon, OutOfDomain};
+use crate::params::{Delta, Divergence, Epsilon, OutOfDomain};
 use crate::prior::Prior;
 use crate::stored::{Decimal, LoadError, StoredBudget, prior_of, stored_prior};
 use crate::wire::{FilterError, FilterWords, Number};
@@ -64,7 +64,7 @@ impl Union {
         let epsilon = budget.epsilon();
         let orders = rule.prior.orders().as_slice().iter().take(rule.prior.weights().len()).enumerate();
         let limits = orders.map(|(i, &order)| {
-            Amount::from_f64_down(conversion.budget(order, epsilon, rule.prior.share(i, budget.loss_delta())))
+            conversion.budget(order, epsilon, rule.prior.share(i, budget.loss_delta())).and_then(Divergence::limit)
         });
         rule.limits = limits.collect();
         if rule.limits.iter().all(Option::is_none) {
@@ -80,7 +80,7 @@ impl Union {
         let conversion = self.conversion.min(Conversion::Lemma1);
         let orders = self.prior.orders().as_slice().iter().zip(lanes).take(self.prior.weights().len()).enumerate();
         let each = orders.map(|(i, (&order, sum))| {
-            conversion.epsilon(order, sum.to_f64_up(), self.prior.share(i, self.budget.loss_delta())).get()
+            conversion.epsilon(order, Divergence::from_sum(*sum), self.prior.share(i, self.budget.loss_delta())).get()
         });
         each.fold(f64::INFINITY, f64::min)
     }

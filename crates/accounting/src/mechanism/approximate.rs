@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::pure::{pure_renyi, pure_rho};
-use crate::params::{Delta, Epsilon, Order, OutOfDomain, Rho};
+use crate::params::{Delta, Divergence, Epsilon, Order, OutOfDomain, Rho};
 use crate::privacy_loss::Pair;
 use crate::wire::Number;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ impl Approximate {
 }
 
 impl Family for Approximate {
-    fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> Divergence {
         pure_renyi(self.epsilon, order)
     }
 

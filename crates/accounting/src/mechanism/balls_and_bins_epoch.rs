@@ -5,7 +5,7 @@
 use super::{Family, Gaussian};
 use crate::cost::Bound;
 use crate::curve::chord_between_integers;
-use crate::params::{Count, Mu, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
+use crate::params::{Count, Divergence, Mu, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
 use crate::wire::Number;
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp_m1, ln, ln_1p_up};
@@ -39,12 +39,12 @@ impl Family for BallsAndBinsEpoch {
     /// Forward, at integer α: `e^{(α−1)D_α} ≤ E[Π_t e^{k_t(k_t−1)/(2s²)}]` with `(k_1 … k_T)` multinomial, `α` draws over
     /// `T` cells. Reverse, at every α: `D_α ≤ 1/(2s²) + (α−1)/(2s²T)`. Both at most `α/(2s²)`. Proved in
     /// `docs/theory` (T44), for adaptive steps of sensitivity at most one. Between integers the chord (T4).
-    fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> Divergence {
         self.renyi_at(&[order])[0]
     }
 
     /// From one table.
-    fn renyi_at(&self, orders: &[Order]) -> Vec<f64> {
+    fn renyi_at(&self, orders: &[Order]) -> Vec<Divergence> {
         let largest = orders.iter().map(|order| order.get()).filter(|&a| a <= MAX_ORDER).fold(1.0, f64::max);
         let table = self.forward_moments(largest.ceil());
         orders
@@ -53,12 +53,12 @@ impl Family for BallsAndBinsEpoch {
                 let a = order.get();
                 let plain = self.plain_bound(a);
                 if a > MAX_ORDER {
-                    return plain;
+                    return Divergence::from_upper_bound(plain);
                 }
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 128")]
                 let moment = chord_between_integers(a, |n| table[n as usize]);
                 let forward = (Interval::point(moment) / (Interval::point(a) - 1.0)).hi();
-                forward.max(self.reverse_bound(order.get())).min(plain)
+                Divergence::from_upper_bound(forward.max(self.reverse_bound(order.get())).min(plain))
             })
             .collect()
     }

@@ -4,7 +4,7 @@ use super::Family;
 use super::one_number::one_number;
 use super::pure::pure_renyi;
 use super::zcdp::zcdp_renyi;
-use crate::params::{Delta, Epsilon, Order, Rho};
+use crate::params::{Delta, Divergence, Epsilon, Order, Rho};
 use crate::privacy_loss::Pair;
 use paygo_numeric::Interval;
 
@@ -24,8 +24,8 @@ impl Exponential {
 }
 
 impl Family for Exponential {
-    fn renyi(&self, order: Order) -> f64 {
-        pure_renyi(self.epsilon, order).min(zcdp_renyi(self.bounded_range_rho(), order))
+    fn renyi(&self, order: Order) -> Divergence {
+        pure_renyi(self.epsilon, order).least(zcdp_renyi(self.bounded_range_rho(), order))
     }
 
     fn rho(&self) -> Option<Rho> {

@@ -2,7 +2,7 @@
 
 use super::Single;
 use crate::cost::Bound;
-use crate::params::{Count, Delta, Epsilon, Mu, Neighbors, Order, Rho};
+use crate::params::{Count, Delta, Divergence, Epsilon, Mu, Neighbors, Order, Rho};
 use crate::privacy_loss::Pair;
 use paygo_numeric::Interval;
 use paygo_numeric::rounding::mul_up;
@@ -23,10 +23,10 @@ pub trait Family {
     }
 
     /// The Rényi divergence at an order; +∞ where none is known.
-    fn renyi(&self, order: Order) -> f64;
+    fn renyi(&self, order: Order) -> Divergence;
 
     /// [`Family::renyi`] at many orders, for families that can share the work.
-    fn renyi_at(&self, orders: &[Order]) -> Vec<f64> {
+    fn renyi_at(&self, orders: &[Order]) -> Vec<Divergence> {
         orders.iter().map(|&order| self.renyi(order)).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Family, Gaussian};
 use crate::curve::chord_between_integers;
-use crate::params::{BatchFraction, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
+use crate::params::{BatchFraction, Divergence, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
 use crate::privacy_loss::Pair;
 use crate::wire::Number;
 use paygo_numeric::Interval;
@@ -55,23 +55,23 @@ impl Family for FixedSizeSampledGaussian {
     /// At integer orders, between them the chord (T4); never above `α/(2s²)` (T27). The same pair of laws bounds every ε (see
     /// [`crate::privacy_loss`]) and is attained at every `t > 1` by a batch whose other records are all alike, so that one step has no
     /// smaller privacy profile. The first part is exact up to rounding, the second within 10⁻⁴ of itself.
-    fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> Divergence {
         self.renyi_at(&[order])[0]
     }
 
     /// The weights of the second part are shared.
-    fn renyi_at(&self, orders: &[Order]) -> Vec<f64> {
+    fn renyi_at(&self, orders: &[Order]) -> Vec<Divergence> {
         let s = Interval::point(self.noise_multiplier.get());
         let chords = Chords::new(self.noise_multiplier.get());
         let one = |order: &Order| {
             let a = order.get();
             let plain = (Interval::point(a) / (s.square() * 2.0)).hi();
             if a > MAX_ORDER {
-                return plain;
+                return Divergence::from_upper_bound(plain);
             }
             let moment = chord_between_integers(a, |n| self.moment(n, &chords));
             let value = (Interval::point(moment) / (Interval::point(a) - 1.0)).hi();
-            value.min(plain).max(f64::MIN_POSITIVE)
+            Divergence::from_upper_bound(value.min(plain).max(f64::MIN_POSITIVE))
         };
         orders.iter().map(one).collect()
     }

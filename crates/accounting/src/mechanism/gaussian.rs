@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::cost::Bound;
-use crate::params::{Count, Mu, NoiseMultiplier, Order, OutOfDomain, Rho, Scale};
+use crate::params::{Count, Divergence, Mu, NoiseMultiplier, Order, OutOfDomain, Rho, Scale};
 use crate::privacy_loss::Pair;
 use crate::wire::{Number, renamed};
 use paygo_numeric::rounding::div_down;
@@ -42,9 +42,9 @@ impl Gaussian {
 
 impl Family for Gaussian {
     /// `D_α = α/(2s²)`; exact at every order (T5).
-    fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> Divergence {
         let s = Interval::point(self.noise_multiplier.get());
-        (Interval::point(order.get()) / (s.square() * 2.0)).hi()
+        Divergence::from_upper_bound((Interval::point(order.get()) / (s.square() * 2.0)).hi())
     }
 
     /// `ρ = 1/(2s²)` (T5). Source: Bun and Steinke, arXiv:1605.02065, Proposition 1.6.

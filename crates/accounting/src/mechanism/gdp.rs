@@ -4,7 +4,7 @@ use super::Family;
 use super::gaussian::gdp_rho;
 use super::one_number::one_number;
 use super::zcdp::zcdp_renyi;
-use crate::params::{Mu, Order, Rho};
+use crate::params::{Divergence, Mu, Order, Rho};
 use crate::privacy_loss::Pair;
 use paygo_numeric::Interval;
 
@@ -14,7 +14,7 @@ one_number! {
 }
 
 impl Family for Gdp {
-    fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> Divergence {
         zcdp_renyi(gdp_rho(self.mu), order)
     }
 

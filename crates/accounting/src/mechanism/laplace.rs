@@ -3,7 +3,7 @@
 use super::Family;
 use super::pure::pure_rho;
 use crate::cost::Bound;
-use crate::params::{Count, Delta, Epsilon, Order, OutOfDomain, Rho, Scale};
+use crate::params::{Count, Delta, Divergence, Epsilon, Order, OutOfDomain, Rho, Scale};
 use crate::privacy_loss::Pair;
 use crate::wire::{Number, renamed};
 use paygo_numeric::rounding::{div_down, mul_up};
@@ -46,10 +46,10 @@ impl Family for Laplace {
     ///
     /// `e^{(α−1)D} = α/(2α−1)·e^{(α−1)/b} + (α−1)/(2α−1)·e^{−α/b}`, whose weights sum to one. Source: Mironov,
     /// arXiv:1702.07476, Proposition 6.
-    fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> Divergence {
         let a = order.get();
         if a == f64::INFINITY {
-            return self.epsilon().get();
+            return Divergence::from_upper_bound(self.epsilon().get());
         }
         let inverse = Interval::ONE / self.scale.get();
         let b = Interval::point(a) - 1.0;
@@ -69,7 +69,7 @@ impl Family for Laplace {
         } else {
             log_add_exp((Interval::point(a) / denominator).ln() + up, (b / denominator).ln() - down)
         };
-        (moment / b).hi().min(self.epsilon().get()).max(f64::MIN_POSITIVE)
+        Divergence::from_upper_bound((moment / b).hi().min(self.epsilon().get()).max(f64::MIN_POSITIVE))
     }
 
     fn rho(&self) -> Option<Rho> {

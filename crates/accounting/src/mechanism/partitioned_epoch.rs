@@ -6,7 +6,7 @@
 
 use super::{Family, Gaussian};
 use crate::cost::Bound;
-use crate::params::{Count, Mu, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
+use crate::params::{Count, Divergence, Mu, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
 use crate::privacy_loss::Pair;
 use crate::wire::Number;
 use paygo_numeric::Interval;
@@ -123,10 +123,10 @@ impl Family for PartitionedEpoch {
     /// `D_α ≤ α·max_j ρ_j`; when every batch is equally likely, `D_α ≤ ln((1/k)·Σ_j e^{α(α−1)ρ_j})/(α−1)`, which is no
     /// larger. Source: Yu et al., Theorem 2, with the preconditions of E12; the refinement is proved in
     /// `docs/theory` (T26).
-    fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> Divergence {
         let a = Interval::point(order.get());
         let worst = (Interval::point(self.zcdp().get()) * a).hi();
-        match self.assignment {
+        let bound = match self.assignment {
             Assignment::Independent | Assignment::Reshuffled => worst,
             Assignment::IndependentUniform if order.get() == f64::INFINITY => worst,
             Assignment::IndependentUniform => {
@@ -137,7 +137,8 @@ impl Family for PartitionedEpoch {
                 let batches = Interval::point(self.noise_multipliers.len() as f64);
                 ((sum - batches.ln()) / b).hi().min(worst).max(f64::MIN_POSITIVE)
             }
-        }
+        };
+        Divergence::from_upper_bound(bound)
     }
 }
 

@@ -23,7 +23,7 @@
 
 use super::{Family, Gaussian, Single};
 use crate::curve::chord_between_integers;
-use crate::params::{Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho, SamplingProbability};
+use crate::params::{Divergence, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho, SamplingProbability};
 use crate::privacy_loss::Pair;
 use crate::wire::Number;
 use paygo_numeric::Interval;
@@ -84,10 +84,10 @@ impl Family for PoissonSampledGaussian {
     ///
     /// # Soundness and tightness
     /// At or above the truth; within 10⁻⁹ of it, relatively, for `s ≥ 0.02` and orders up to 10⁴.
-    fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> Divergence {
         let (q, s, a) = (self.sampling_probability.get(), self.noise_multiplier.get(), order.get());
         if q == 0.0 {
-            return 0.0;
+            return Divergence::ZERO;
         }
         let plain = plain_bound(s, a);
         if q >= 1.0 || a > MAX_ORDER {
@@ -100,19 +100,19 @@ impl Family for PoissonSampledGaussian {
         } else {
             chord_between_integers(a, |n| binomial_sum(q, s, n))
         };
-        per_order(moment, a).min(plain)
+        per_order(moment, a).least(plain)
     }
 
     /// The forward bound at many orders at once, sharing the work: what a stored curve needs.
     ///
     /// Orders at which the moment passes `e^300` get the bound without amplification: no conversion with a δ above
     /// 10⁻¹⁰⁰ looks there.
-    fn renyi_at(&self, orders: &[Order]) -> Vec<f64> {
+    fn renyi_at(&self, orders: &[Order]) -> Vec<Divergence> {
         let (q, s) = (self.sampling_probability.get(), self.noise_multiplier.get());
         if q == 0.0 {
-            return vec![0.0; orders.len()];
+            return vec![Divergence::ZERO; orders.len()];
         }
-        let mut values: Vec<f64> = orders.iter().map(|order| plain_bound(s, order.get())).collect();
+        let mut values: Vec<Divergence> = orders.iter().map(|order| plain_bound(s, order.get())).collect();
         if q >= 1.0 {
             return values;
         }
@@ -127,7 +127,7 @@ impl Family for PoissonSampledGaussian {
             )]
             let index = if is_integer(a) && a <= 64.0 { a as usize } else { 0 };
             if index > 0 && triangle[index].is_finite() {
-                values[i] = per_order(triangle[index], a).min(values[i]);
+                values[i] = per_order(triangle[index], a).least(values[i]);
             } else if a <= MAX_ORDER && log_excess_estimate(q, s, a) < 300.0 {
                 rest.push((i, a));
             }
@@ -140,11 +140,11 @@ impl Family for PoissonSampledGaussian {
             let group_orders: Vec<f64> = group.iter().map(|&(_, a)| a).collect();
             if let Some(moments) = trapezoid(q, s, &group_orders) {
                 for (&(i, a), moment) in group.iter().zip(moments) {
-                    values[i] = per_order(moment, a).min(values[i]);
+                    values[i] = per_order(moment, a).least(values[i]);
                 }
             } else {
                 for &(i, a) in group {
-                    values[i] = self.renyi(Order::new(a).expect("an order")).min(values[i]);
+                    values[i] = self.renyi(Order::new(a).expect("an order")).least(values[i]);
                 }
             }
             remaining = others;
@@ -177,10 +177,10 @@ impl PoissonSampledGaussian {
     /// An upper bound on the reverse direction `D_α(N(0,s²) ‖ (1−q)·N(0,s²) + q·N(1,s²))`: never charged, because the
     /// forward one is larger; here for comparison. +∞ where the rule would need too many nodes.
     #[must_use]
-    pub fn renyi_reverse(&self, order: Order) -> f64 {
+    pub fn renyi_reverse(&self, order: Order) -> Divergence {
         let (q, s, a) = (self.sampling_probability.get(), self.noise_multiplier.get(), order.get());
         if q == 0.0 {
-            return 0.0;
+            return Divergence::ZERO;
         }
         if q >= 1.0 {
             return plain_bound(s, a);
@@ -203,7 +203,7 @@ impl PoissonSampledGaussian {
         let majorant = |w: f64, _: f64, log_density: f64| exp(log_density) * c * (w + q);
         match rule.integrate(&[(estimate, 0.0)], |_, w, l, e| integrand(w, l, e), |_, w, l, e| majorant(w, l, e)) {
             Some(sums) => per_order(ln_1p_up(sums[0]), a),
-            None => f64::INFINITY,
+            None => Divergence::INFINITE,
         }
     }
 }
@@ -244,14 +244,14 @@ fn is_integer(a: f64) -> bool {
 }
 
 /// `α/(2s²)`, rounded up: the mechanism without sampling, which sampling never makes worse (T27).
-fn plain_bound(s: f64, a: f64) -> f64 {
-    (Interval::point(a) / (Interval::point(s).square() * 2.0)).hi()
+fn plain_bound(s: f64, a: f64) -> Divergence {
+    Divergence::from_upper_bound((Interval::point(a) / (Interval::point(s).square() * 2.0)).hi())
 }
 
 /// `moment/(α−1)` rounded up, and never below [`LEAST`]: a mechanism that does something costs something.
-fn per_order(moment: f64, a: f64) -> f64 {
+fn per_order(moment: f64, a: f64) -> Divergence {
     let value = div_up(moment, sub_down(a, 1.0));
-    if value.is_nan() { f64::INFINITY } else { value.max(LEAST) }
+    Divergence::from_upper_bound(if value.is_nan() { value } else { value.max(LEAST) })
 }
 
 /// A guess at the logarithm of the expectation: its two ends, `j = 2` and `j = α`. For choosing a step only.

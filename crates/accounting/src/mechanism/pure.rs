@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::one_number::one_number;
-use crate::params::{Delta, Epsilon, Order, Rho};
+use crate::params::{Delta, Divergence, Epsilon, Order, Rho};
 use crate::privacy_loss::Pair;
 use paygo_numeric::Interval;
 
@@ -13,7 +13,7 @@ one_number! {
 
 impl Family for Pure {
     /// An upper bound by data processing (T7).
-    fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> Divergence {
         pure_renyi(self.epsilon, order)
     }
 
@@ -39,10 +39,10 @@ impl Family for Pure {
 /// `D_α = ε + (log1p(e^{−(2α−1)ε}) − log1p(e^{−ε}))/(α−1)`. Source: Bun and Steinke, arXiv:1605.02065, Proposition 3.3.
 /// Exact for randomized response; for other ε-DP mechanisms an upper bound by data processing.
 #[must_use]
-pub fn pure_renyi(epsilon: Epsilon, order: Order) -> f64 {
+pub fn pure_renyi(epsilon: Epsilon, order: Order) -> Divergence {
     let (e, a) = (epsilon.get(), order.get());
     if e == 0.0 || e == f64::INFINITY || a == f64::INFINITY {
-        return e;
+        return Divergence::from_upper_bound(e);
     }
     let (eps, b) = (Interval::point(e), Interval::point(a) - 1.0);
     let value = if e * a < 0.5 {
@@ -53,7 +53,7 @@ pub fn pure_renyi(epsilon: Epsilon, order: Order) -> f64 {
         let two_a_minus_1 = b * 2.0 + 1.0;
         eps + ((-(two_a_minus_1 * eps)).exp().ln_1p() - (-eps).exp().ln_1p()) / b
     };
-    value.hi().min(e)
+    Divergence::from_upper_bound(value.hi().min(e))
 }
 
 /// KL divergence of randomized response, `ε·tanh(ε/2)`, rounded up: the limit of [`pure_renyi`] at order 1.

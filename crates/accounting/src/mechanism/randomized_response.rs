@@ -2,7 +2,7 @@
 
 use super::one_number::one_number;
 use super::{Family, Pure};
-use crate::params::{Delta, Epsilon, Order, Rho};
+use crate::params::{Delta, Divergence, Epsilon, Order, Rho};
 use crate::privacy_loss::Pair;
 
 one_number! {
@@ -18,7 +18,7 @@ impl RandomizedResponse {
 
 /// What bounds everything ε-DP is exact for it (T7).
 impl Family for RandomizedResponse {
-    fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> Divergence {
         self.as_pure().renyi(order)
     }
 

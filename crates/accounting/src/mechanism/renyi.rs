@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::curve::{Orders, RenyiCurve};
-use crate::params::{Order, OutOfDomain};
+use crate::params::{Divergence, Order, OutOfDomain};
 use crate::wire::Number;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct Renyi {
 }
 
 impl Family for Renyi {
-    fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> Divergence {
         self.curve.at(order)
     }
 
@@ -50,8 +50,11 @@ impl TryFrom<&RenyiFields> for Renyi {
 
 impl From<&Renyi> for RenyiFields {
     fn from(renyi: &Renyi) -> Self {
-        let (orders, values) =
-            renyi.curve.points().map(|(order, value)| (Number::double(order.get()), Number::double(value))).unzip();
+        let (orders, values) = renyi
+            .curve
+            .points()
+            .map(|(order, value)| (Number::double(order.get()), Number::double(value.get())))
+            .unzip();
         Self { orders, values }
     }
 }

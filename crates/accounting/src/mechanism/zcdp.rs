@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::one_number::one_number;
-use crate::params::{Order, Rho};
+use crate::params::{Divergence, Order, Rho};
 use paygo_numeric::Interval;
 
 one_number! {
@@ -11,7 +11,7 @@ one_number! {
 }
 
 impl Family for Zcdp {
-    fn renyi(&self, order: Order) -> f64 {
+    fn renyi(&self, order: Order) -> Divergence {
         zcdp_renyi(self.rho, order)
     }
 
@@ -25,6 +25,6 @@ impl Family for Zcdp {
 }
 
 /// `α·ρ`, rounded up.
-pub(super) fn zcdp_renyi(rho: Rho, order: Order) -> f64 {
-    (Interval::point(rho.get()) * order.get()).hi()
+pub(super) fn zcdp_renyi(rho: Rho, order: Order) -> Divergence {
+    Divergence::from_upper_bound((Interval::point(rho.get()) * order.get()).hi())
 }

@@ -19,7 +19,7 @@ use crate::params::{Delta, Epsilon, OutOfDomain};
 use crate::wire::{FilterError, OdometerWords};
 use paygo_numeric::elementary::ln;
 use paygo_numeric::normal::{log_cdf, tail_within};
-use paygo_numeric::search::root;
+use paygo_numeric::search::{certified, root};
 use paygo_numeric::{Amount, Interval};
 use std::sync::Arc;
 
@@ -220,9 +220,7 @@ impl NormalMixture {
         let closed =
             ((ratio.sqrt() / (Interval::point(self.split.loss.get()) * 2.0) + 0.5).ln() * 2.0).max(0.0).sqrt().hi();
         let near = root(0.0, closed, |x| 0.5 * x * x + log_cdf(x) - target.middle());
-        let bumps = (0..12).map(|k| near + 2f64.powi(2 * k - 50) * near.max(1e-3));
-        let certified = bumps.take_while(|&x| x < closed).find(|&x| reached(x) >= target.hi());
-        certified.unwrap_or(closed)
+        certified(near, near.max(1e-3), closed, |x| reached(x) >= target.hi())
     }
 }
 

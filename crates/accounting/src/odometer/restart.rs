@@ -5,7 +5,7 @@ use super::{Boundary, Kind, Unobserved};
 use crate::charge::{Charge, Currency, Sums};
 use crate::convert::Conversion;
 use crate::curve::Orders;
-use crate::params::{Delta, Order, OutOfDomain};
+use crate::params::{Delta, Divergence, Order, OutOfDomain};
 use crate::wire::{FilterError, OdometerWords};
 use paygo_numeric::Amount;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl Kind for Restart {
         let step = match &words.step {
             Some(step) => step.amount_down("step")?,
             None => {
-                let whole = Amount::from_f64_down(Conversion::Classic.budget(order, target, delta));
+                let whole = Conversion::Classic.budget(order, target, delta).and_then(Divergence::limit);
                 whole.ok_or(FilterError::Missing("step", "one; none suits this target by itself"))?.shared_by(10)
             }
         };
