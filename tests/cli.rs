@@ -443,6 +443,84 @@ fn bad_input_is_a_message_and_exit_2() {
     }
 }
 
+/// What a help text says under a heading, on a terminal that is wide enough for everything.
+fn part_of_help(command: &[&str], heading: &str) -> Vec<String> {
+    let help = Command::new(env!("CARGO_BIN_EXE_paygo")).args(command).arg("--help").env("COLUMNS", "100").output();
+    let help = String::from_utf8(help.expect("runs").stdout).expect("text");
+    let after = help.lines().skip_while(|line| *line != heading).skip(1);
+    after.take_while(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+/// Examples are to be copied from a terminal of 80 columns, so no line of them may be wrapped there.
+#[test]
+fn examples_in_help_texts_fit_into_80_columns() {
+    let mut commands: Vec<Vec<String>> = vec![Vec::new()];
+    let mut examples = 0;
+    while let Some(command) = commands.pop() {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        for line in part_of_help(&words, "Examples:") {
+            assert!(line.chars().count() <= 78, "{words:?}: {line}");
+            examples += 1;
+        }
+        // A name stands two columns from the left, what is wrapped further on.
+        let names = part_of_help(&words, "Commands:").into_iter().filter(|line| !line.starts_with("   "));
+        let names = names.filter_map(|line| line.split_whitespace().next().map(str::to_owned));
+        commands.extend(names.filter(|name| name != "help").map(|name| [&command[..], &[name]].concat()));
+    }
+    assert!(examples > 30, "{examples} lines found");
+}
+
+#[test]
+fn options_of_every_command_stand_apart_in_help_texts() {
+    for (command, heading) in
+        [("ledger spend", "Options of every ledger command:"), ("train", "Options of a shared ledger:")]
+    {
+        let words: Vec<&str> = command.split(' ').collect();
+        let own = part_of_help(&words, "Options:").join(" ");
+        let apart = paygo(&[&words[..], &["-h"]].concat());
+        let apart = String::from_utf8(apart.stdout).expect("text");
+        let apart = apart.split_once(heading).unwrap_or_else(|| panic!("{command}: {apart}")).1;
+        for option in ["--as ", "--ca ", "--token-file "] {
+            assert!(apart.contains(option) && !own.contains(option), "{command}: {option}");
+        }
+    }
+}
+
+/// Sums of rho are compared with a target as the zcdp filter compares them: as they are written.
+#[test]
+fn calibration_for_rho_finds_what_fits_exactly() {
+    let plan =
+        |count: &str, rho: &str| format!("[[releases]]\ncount = {count}\nmechanism = {{ zcdp = {{ rho = {rho} }} }}\n");
+    let find = |text: &str, rho: &str| json(&with_input(&["calibrate", "plan", "-", "--rho", rho, "--json"], text));
+    let found = find(&plan("\"?\"", "0.1"), "0.3");
+    assert_eq!((&found["value"], &found["rho"]), (&Value::from(3), &Value::from(0.3)), "{found}");
+    assert_eq!(find(&plan("3", "\"?\""), "0.3")["value"], 0.1);
+    assert_eq!(find(&plan("\"?\"", "0.1"), "0.299999999999999999")["value"], 2, "a hair less, in the last place");
+    assert_eq!(find(&plan("\"?\"", "\"0.100000000000000001\""), "0.3")["value"], 2, "a hair more");
+    let steps = json(&paygo(&["calibrate", "steps", "--rho", "0.1", "--noise-multiplier", "10", "--json"]));
+    assert_eq!((&steps["steps"], &steps["rho"]), (&Value::from(20), &Value::from(0.1)), "20/(2·10²)");
+    // The filter admits as many.
+    let request = "{\"mechanism\": {\"gaussian\": {\"noise_multiplier\": 10}}}\n".repeat(21);
+    let answers = with_input(&["filter", "--kind", "zcdp", "--rho", "0.1"], &request);
+    assert_eq!(String::from_utf8_lossy(&answers.stdout).matches("\"admit\"").count(), 20);
+}
+
+#[test]
+fn numbers_in_messages_are_short_and_say_what_is_expected() {
+    let budget = |more: &[&str]| with_input(&[&["filter", "--delta", "1e-300"], more].concat(), "");
+    fails(&budget(&["--kind", "gdp", "--epsilon", "1e-300"]), &["epsilon = 1e-300 at delta = 1e-300"]);
+    fails(&budget(&["--epsilon", "1/3"]), &["epsilon = 1/3", "a decimal number such as 0.5 or 1e-5, not a fraction"]);
+    let plan = |noise: &str| {
+        let plan = format!("[[releases]]\nmechanism = {{ gaussian = {{ noise_multiplier = {noise} }} }}\n");
+        with_input(&["account", "-", "--delta", "1/100000", "--json"], &plan)
+    };
+    fails(&plan("-1e-300"), &["noise_multiplier = -1e-300 is outside"]);
+    fails(&plan("\"0/5\""), &["noise_multiplier = 0 is outside"]);
+    assert_eq!(json(&plan("4"))["best"]["delta"], 1e-5, "a fraction is read, and echoed");
+    let steps = ["calibrate", "steps", "--epsilon", "1e-300", "--delta", "1e-300", "--noise-multiplier", "1"];
+    fails(&paygo(&steps), &["not even one step", "e-301"]);
+}
+
 #[test]
 fn demo_tells_the_story() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -77,6 +77,46 @@ fn a_job_without_an_environment_has_its_owners_name() {
     );
 }
 
+/// Before the command and after it: which of the two was meant is not known.
+#[test]
+fn an_option_of_every_command_is_given_once() {
+    let place = Place::new();
+    place.json(0, &["create", "sales", "--kind", "zcdp", "--rho", "1"]);
+    place.complains(&["--as", "bob", "show", "sales", "--as", "carl"], "--as is given twice");
+    place.complains(&["--as=bob", "show", "sales", "--as=carl"], "--as is given twice");
+    place.complains(&["show", "sales", "--ledger", "b.ledger"], "--ledger is given twice");
+    place.complains(&["show", "--as", "bob", "--as", "carl"], "cannot be used multiple times");
+    let mechanism = r#"{"zcdp": {"rho": "0.1"}}"#;
+    place.json(0, &["spend", "sales", "q", mechanism, "--note=--as", "--as", "bob", "--json"]);
+}
+
+#[test]
+fn the_history_of_an_allowance_names_its_members_and_its_ceiling() {
+    let place = Place::new();
+    place.json(0, &["create", "z", "--kind", "zcdp", "--rho", "1"]);
+    place.json(0, &["create", "m", "--epsilon", "1", "--delta", "1e-6"]);
+    place.json(0, &["allow", "z", "team", "--members", "alice,bob", "--rho", "0.1"]);
+    place.json(0, &["allow", "m", "team", "--members", "carol", "--epsilon", "0.25"]);
+    let history = String::from_utf8_lossy(&place.ledger(&["history"]).stdout).into_owned();
+    for said in [
+        "allowance team in z set by alice: alice, bob together at most rho 0.1\n",
+        "allowance team in m set by alice: carol together at most epsilon 0.25 at delta 1e-6\n",
+    ] {
+        assert!(history.contains(said), "{history}");
+    }
+}
+
+#[test]
+fn a_budget_of_another_kind_is_told_where_it_belongs() {
+    let place = Place::new();
+    let create =
+        |more: &[&str], said: &str| place.complains(&[&["create", "sales", "--kind", "zcdp"], more].concat(), said);
+    create(&["--mu", "1"], "--mu does not go with this --kind; it goes with gdp");
+    create(&["--rho", "1", "--order", "3"], "--order does not go with this --kind; it goes with fixed-order");
+    create(&["--rho", "1", "--epsilon", "1"], "give --rho or --mu, or --epsilon and --delta");
+    create(&["--rhoo", "1"], "a similar argument exists: '--rho'");
+}
+
 #[test]
 fn a_promise_beside_slack_says_so() {
     let place = Place::new();

@@ -86,6 +86,35 @@ fn answers_come_with_noise_intervals_and_a_promise() {
 }
 
 #[test]
+fn a_dry_run_says_a_budget_once() {
+    let place = Place::new();
+    let dry = |budget: &str| {
+        let ask = ["none.csv", "--person", "customer", "--count", "--noise-std", "20", "--dry-run", "--budget", budget];
+        String::from_utf8_lossy(&place.query(&ask).stdout).into_owned()
+    };
+    assert!(dry("rho=0.01").contains("\nbudget: rho 0.01\n"), "{}", dry("rho=0.01"));
+    let said = dry("epsilon=1,delta=1e-6");
+    assert!(said.contains("\nbudget: epsilon 1 at delta 1e-6, which is rho 0.02"), "{said}");
+}
+
+/// From the first moment on a signal is heard: here while the file with the questions is still being waited for.
+#[test]
+fn whoever_interrupts_early_is_heard() {
+    let place = Place::new();
+    let pipe = place.path("queries.toml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    let child =
+        place.command(&["sales.csv", "--queries", "queries.toml"]).stderr(Stdio::piped()).spawn().expect("runs");
+    // It is opened as soon as the other side opens it.
+    let pipe = std::fs::File::options().write(true).open(&pipe).expect("opened");
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs").success());
+    let output = child.wait_with_output().expect("ends");
+    drop(pipe);
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("nothing was charged"), "{output:?}");
+}
+
+#[test]
 fn the_readme_example_works_on_the_demo_table() {
     let place = Place::new();
     let demo =

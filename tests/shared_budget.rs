@@ -177,6 +177,31 @@ fn runs_share_a_budget() {
     }
 }
 
+/// Noise that falls costs more towards the end: what fits are rounds of the plan, and not of the first noise.
+#[test]
+fn room_is_counted_in_rounds_of_the_plan() {
+    let place = Place::new();
+    let demo = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/demo.toml")).expect("it");
+    place.write("config.toml", &demo);
+    let train = |dataset: &str, epsilon: &str, code: i32| {
+        place.run(0, &["ledger", "--ledger", "our.ledger", "create", dataset, "--epsilon", epsilon, "--delta", "1e-5"]);
+        place.run(code, &["train", "config.toml", "--ledger", "our.ledger", "--dataset", dataset, "--out", dataset])
+    };
+    // Less tight than the run's own budget, which was made for the plan.
+    let said = train("three", "3", 1);
+    let drawn = steps(place.0.path(), "three");
+    let told = format!("have room for {drawn} rounds of the plan; 660 are asked for, so it will end early");
+    assert!(said.contains(&told) && said.contains("refuses another round"), "{said}");
+    assert!(train("four", "4", 0).contains("have room for all 660 rounds of the plan\n"));
+    // Noise that depends on what comes out has no plan.
+    let adaptive = demo.replace(
+        "{ exponential = { noise_multiplier = 1.77, rate = 0.02 } }",
+        "{ validation = { noise_multiplier = 1.77, rate = 0.9, threshold = 0.01, period = 2, window = 2 } }",
+    );
+    place.write("config.toml", &adaptive.replace("\nepochs = 20", "\nepochs = 2"));
+    assert!(train("five", "4", 0).contains("rounds of the first noise"));
+}
+
 /// Killed, and taken up again: every round that may have been drawn is charged, and none twice but those that were held.
 #[test]
 fn a_killed_run_stays_charged_and_goes_on() {

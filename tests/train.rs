@@ -66,6 +66,60 @@ fn the_demo_trains_on_a_fresh_machine_and_leaves_everything_behind() {
 }
 
 #[test]
+fn a_folder_with_a_run_says_how_to_go_on() {
+    let place = with(&demo().replace("\nepochs = 20", "\nepochs = 1"));
+    let train = || paygo(&["train", "config.toml", "--out", "run"], place.path());
+    assert!(train().status.success());
+    let again = text(&train().stderr);
+    assert!(again.contains("run: there is a run in this folder"), "{again}");
+    assert!(again.contains("hint: paygo train --resume run goes on with it; --out DIR begins another"), "{again}");
+}
+
+/// From the first moment on a signal is heard: here while the config is still being waited for.
+#[test]
+fn whoever_interrupts_early_is_heard() {
+    let place = tempfile::tempdir().expect("a folder");
+    let pipe = place.path().join("config.toml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paygo"));
+    let child = command.args(["train", "config.toml"]).current_dir(place.path()).stderr(Stdio::piped()).spawn();
+    let child = child.expect("runs");
+    // It is opened as soon as the other side opens it.
+    let pipe = std::fs::File::options().write(true).open(&pipe).expect("opened");
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs").success());
+    let output = child.wait_with_output().expect("ends");
+    drop(pipe);
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(text(&output.stderr).contains("nothing was charged"), "{output:?}");
+}
+
+/// Rounds are stored with their noise over the clip norm. An earlier version stored the noise multiplier of the config there, which is
+/// half of it now where an example is replaced by another; whoever goes on is told.
+#[test]
+fn a_run_of_an_earlier_version_is_told_that_its_noise_doubles() {
+    let config = demo().replace("clip_norm = 1.0", "clip_norm = 1.0\nneighbors = \"replace-one\"");
+    let config = config.replace("epsilon = 3\n", "epsilon = 500\n").replace("\nepochs = 20", "\nepochs = 4");
+    let place = with(&config.replace("{ poisson = { sampling_probability = 0.03 } }", "\"full\""));
+    let run = |arguments: &[&str]| {
+        let output = paygo(arguments, place.path());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    run(&["train", "config.toml", "--out", "run"]);
+    assert!(!run(&["train", "--resume", "run"]).contains("earlier version"));
+    let (mut folder, mut interrupted) = Folder::open(&place.path().join("run")).expect("a run");
+    for (entry, _) in &mut interrupted.state.history {
+        if let Entry::Round { noise_multiplier, .. } = entry {
+            *noise_multiplier /= 2.0;
+        }
+    }
+    folder.save(&interrupted.state).expect("saved");
+    drop(folder);
+    let said = run(&["train", "--resume", "run"]);
+    assert!(said.contains("with replace-one neighbors") && said.contains("goes on with 2 times the noise"), "{said}");
+}
+
+#[test]
 fn a_seed_repeats_everything_and_is_loud_about_it() {
     let place = with(&demo());
     let run = |out: &str, seed: &str| {
@@ -192,7 +246,10 @@ fn an_interrupt_ends_cleanly_and_the_run_goes_on() {
 /// Where nobody sees a bar, a line now and then says how far it is.
 #[test]
 fn progress_off_a_terminal_is_lines() {
-    let place = with(&long().replace("epochs = 30\n", "epochs = 100000\n"));
+    // With noise that falls, the budget would be used up before the first line is due.
+    let (falls, stays) =
+        ("exponential = { noise_multiplier = 1.77, rate = 0.02 }", "uniform = { noise_multiplier = 1.77 }");
+    let place = with(&long().replace("epochs = 30\n", "epochs = 100000\n").replace(falls, stays));
     let said = place.path().join("said");
     let mut child = Command::new(env!("CARGO_BIN_EXE_paygo"))
         .args(["train", "config.toml", "--out", "run"])

@@ -21,7 +21,7 @@ use std::process::ExitCode;
     Examples:\n  \
     paygo account examples/dp-sgd.toml\n  \
     paygo account examples/survey.toml --delta 1e-8 --json\n  \
-    echo '{\"releases\": [{\"mechanism\": {\"gaussian\": {\"noise_multiplier\": 20}}}]}' |\n      \
+    echo '{\"releases\": [{\"mechanism\": {\"laplace\": {\"scale\": 20}}}]}' |\n      \
     paygo account - --delta 1e-5\n\n\
     See docs/planning.md, and docs/methods.md for the fields of a plan and for the methods.")]
 pub(crate) struct Arguments {

@@ -5,7 +5,6 @@ use clap::Args;
 use paygo_accounting::account::Question;
 use paygo_accounting::params::{Count, Delta, Epsilon, OutOfDomain};
 use paygo_accounting::wire::Number;
-use paygo_numeric::decimal::parse_nearest;
 use std::path::PathBuf;
 
 /// A decimal number, or a fraction of two, as it was typed.
@@ -35,7 +34,7 @@ impl Decimal {
 
     /// The nearest double: how it is echoed.
     pub(crate) fn typed(&self) -> f64 {
-        parse_nearest(&self.0).unwrap_or_else(|| self.down())
+        self.number().nearest("number").unwrap_or(f64::NAN)
     }
 
     /// As it is written elsewhere.

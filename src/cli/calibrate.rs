@@ -8,19 +8,23 @@ use paygo_accounting::calibrate::{
     Calibrated, CalibratedCount, CalibrationError, Target, TargetCost, largest_sampling_probability, least_noise,
     most_count, most_repeats, on_grid,
 };
-use paygo_accounting::cost::Cost;
+use paygo_accounting::cost::{Bound, Cost};
 use paygo_accounting::mechanism::{BallsAndBinsEpoch, Gaussian, Mechanism, PoissonSampledGaussian, Single};
-use paygo_accounting::params::{Count, Epsilon, Neighbors, NoiseMultiplier, Rho, SamplingProbability};
+use paygo_accounting::params::{Count, Epsilon, Neighbors, NoiseMultiplier, SamplingProbability};
+use paygo_accounting::wire::{Number, Side};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 --sampling-probability 0.0042667\n  \
+    paygo calibrate noise --epsilon 3 --delta 1e-5 --steps 14062 \\\n      \
+    --sampling-probability 0.0042667\n  \
     paygo calibrate noise --epsilon 1 --delta 1e-6 --steps 100\n  \
-    paygo calibrate steps --epsilon 3 --delta 1e-5 --noise-multiplier 1.1 --sampling-probability 0.01\n  \
-    paygo calibrate epochs --epsilon 3 --delta 1e-5 --noise-multiplier 6 --batches 100\n  \
+    paygo calibrate steps --epsilon 3 --delta 1e-5 --noise-multiplier 1.1 \\\n      \
+    --sampling-probability 0.01\n  \
+    paygo calibrate epochs --epsilon 3 --delta 1e-5 --noise-multiplier 6 \\\n      \
+    --batches 100\n  \
     paygo calibrate plan examples/shuffled.toml --epsilon 3 --delta 1e-5\n\n\
     Neighbors are add-remove (one record more or less); with `calibrate plan` they are the plan's. The answer is for \
     a plan fixed in advance, unless its basis says FullyAdaptive. See docs/planning.md.")]
@@ -136,7 +140,7 @@ impl TargetArguments {
                 let make = if self.tight { Target::EpsilonDeltaTight } else { Target::EpsilonDelta };
                 Ok(make(epsilon, delta))
             }
-            (None, None, Some(rho)) => Ok(Target::Rho(rho.down_as(Rho::new)?)),
+            (None, None, Some(rho)) => Ok(Target::Rho(rho.number().amount_down("rho")?)),
             _ => anyhow::bail!("give the target: --epsilon and --delta, or --rho"),
         }
     }
@@ -242,6 +246,12 @@ fn answer(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// A bound as the double that is called like its exact amount, where there is one: 0.3 and not 0.30000000000000004.
+fn shortest(bound: &Bound) -> f64 {
+    let amount = Number::of(bound.amount, Side::Up).nearest("rho");
+    amount.map_or(bound.float, |amount| amount.min(bound.float))
+}
+
 /// The price in the target's currency, as JSON fields.
 fn price_json(price: &TargetCost, target: &TargetArguments, neighbors: Neighbors) -> Map<String, Value> {
     let mut object = Map::new();
@@ -256,7 +266,7 @@ fn price_json(price: &TargetCost, target: &TargetArguments, neighbors: Neighbors
             object.insert("neighbors".into(), Value::from(neighbors.word()));
         }
         TargetCost::Rho(rho) => {
-            object.insert("rho".into(), json_number(rho.get()));
+            object.insert("rho".into(), json_number(shortest(rho)));
         }
     }
     object
@@ -269,7 +279,7 @@ fn price_text(price: &TargetCost, target: &TargetArguments) -> String {
             let (epsilon, basis) = (shown_fine(row.epsilon.get()), row.basis.word());
             format!("epsilon {epsilon} at delta {delta:e} ({}, {basis})", row.method)
         }
-        TargetCost::Rho(rho) => format!("rho {}", shown_fine(rho.get())),
+        TargetCost::Rho(rho) => format!("rho {}", shown_fine(shortest(rho))),
     }
 }
 

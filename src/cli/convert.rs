@@ -11,10 +11,10 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    paygo convert --renyi 8:0.5 --delta 1e-5     # epsilon from a Rényi divergence\n  \
+    paygo convert --renyi 8:0.5 --delta 1e-5     # epsilon from Rényi\n  \
     paygo convert --zcdp 0.1 --epsilon 3         # delta from zCDP\n  \
     paygo convert --gdp 1 --delta 1e-5           # epsilon from GDP, exactly\n  \
-    paygo convert --epsilon 3 --delta 1e-5       # the largest rho, mu and Rényi divergences\n\n\
+    paygo convert --epsilon 3 --delta 1e-5       # the largest rho, mu, ...\n\n\
     See docs/methods.md for the methods.")]
 pub(crate) struct Arguments {
     /// Convert from Rényi: the divergence at ORDER (more than 1) is at most VALUE

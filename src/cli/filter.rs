@@ -26,7 +26,8 @@ use std::process::ExitCode;
     echo '{\"id\": \"q1\", \"mechanism\": {\"laplace\": {\"scale\": 10}}}' |\n      \
     paygo filter --epsilon 3 --delta 1e-5\n  \
     paygo filter --kind gdp --epsilon 1 --delta 1e-6 < requests.jsonl\n  \
-    paygo filter --plan examples/dp-sgd.toml --epsilon 3 --delta 1e-5 < requests.jsonl\n  \
+    paygo filter --plan examples/dp-sgd.toml --epsilon 3 --delta 1e-5 \\\n      \
+    < requests.jsonl\n  \
     paygo filter --ledger our.ledger --dataset sales < requests.jsonl\n\n\
     See docs/filters.md for which kind to use and what it promises.")]
 pub(crate) struct Arguments {

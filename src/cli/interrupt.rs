@@ -1,23 +1,48 @@
-//! Ctrl-C, and the signals that ask a process to end (SIGTERM, SIGHUP): the first is a request, the second ends it at once.
+//! Ctrl-C, and the signals that ask a process to end (SIGTERM, SIGHUP). While nothing is charged, one ends it at once; after that the first
+//! is a request, and the second ends it at once.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The exit code of what was interrupted, as shells say it.
 pub(crate) const EXIT: u8 = 130;
 
-static REQUESTED: AtomicBool = AtomicBool::new(false);
+/// What a signal does.
+enum State {
+    EndsAtOnce,
+    IsARequest,
+    WasARequest,
+}
 
-/// From now on a first signal only sets a flag; a second one is not waited for.
+static STATE: Mutex<State> = Mutex::new(State::EndsAtOnce);
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on a signal ends the process with the exit code of what was interrupted.
 pub(crate) fn listen() -> anyhow::Result<()> {
     ctrlc::set_handler(|| {
-        if REQUESTED.swap(true, Ordering::SeqCst) {
-            std::process::exit(i32::from(EXIT));
+        // Held to the end of the process: whoever wants to defer it waits, so that nothing is charged any more.
+        let mut state = state();
+        match *state {
+            State::EndsAtOnce => eprintln!("interrupted: nothing was charged"),
+            State::IsARequest => {
+                *state = State::WasARequest;
+                return;
+            }
+            State::WasARequest => {}
         }
+        std::process::exit(i32::from(EXIT));
     })?;
     Ok(())
 }
 
+/// From now on, because there is something to be stored or given back, a first signal is only a request.
+pub(crate) fn defer() {
+    *state() = State::IsARequest;
+}
+
 /// Whether somebody asked to end.
 pub(crate) fn requested() -> bool {
-    REQUESTED.load(Ordering::SeqCst)
+    matches!(*state(), State::WasARequest)
 }

@@ -21,7 +21,8 @@ use std::process::ExitCode;
     Exit codes: 0 all observed, 2 something was wrong.\n\n\
     Examples:\n  \
     paygo odometer --delta 1e-5 < requests.jsonl\n  \
-    paygo odometer --kind linear --epsilon-target 2 --delta 1e-5 < requests.jsonl\n\n\
+    paygo odometer --kind linear --epsilon-target 2 --delta 1e-5 \\\n      \
+    < requests.jsonl\n\n\
     See docs/filters.md for which kind to use and what it promises.")]
 pub(crate) struct Arguments {
     /// Kind of odometer

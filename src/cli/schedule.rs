@@ -32,7 +32,8 @@ enum Kind {
     Exit codes: 0 done, 1 not even one epoch fits, 2 something was wrong.\n\n\
     Examples:\n  \
     paygo schedule exponential --initial 10 --rate 0.01 --rho 0.78125\n  \
-    paygo schedule exponential --initial 10 --epochs 70 --rho 0.78125     # finds the rate")]
+    paygo schedule exponential --initial 10 --epochs 70 \\\n      \
+    --rho 0.78125  # finds the rate")]
 pub(crate) struct Arguments {
     /// Shape of the schedule; t is the epoch, from 0
     #[arg(value_enum)]

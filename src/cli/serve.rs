@@ -24,7 +24,8 @@ use tracing_subscriber::filter::LevelFilter;
     Ctrl-C the service answers what was begun, then ends.\n\n\
     Examples:\n  \
     paygo serve\n  \
-    paygo serve --ledger our.ledger --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem\n  \
+    paygo serve --ledger our.ledger --listen 0.0.0.0:443 \\\n      \
+    --tls-cert chain.pem --tls-key key.pem\n  \
     paygo serve --ledger postgres://paygo@db/paygo\n\n\
     See docs/operations.md for how to keep it running.")]
 pub(crate) struct Arguments {

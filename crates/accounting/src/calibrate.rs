@@ -4,9 +4,11 @@
 //! the certified bound, the next was seen not to. The grid has ten significant digits, so the tolerance is below 10⁻⁹.
 
 use crate::account::{Row, tightest};
-use crate::cost::{Cost, CostError};
-use crate::params::{Delta, Epsilon, OutOfDomain, Rho};
+use crate::cost::{Bound, Cost, CostError};
+use crate::params::{Delta, Epsilon, OutOfDomain};
 use crate::privacy_loss::tightest_of_all;
+use paygo_numeric::Amount;
+use paygo_numeric::decimal::spelled;
 use paygo_numeric::elementary::{exp, ln};
 use paygo_numeric::search::{first_true, last_true, root_within};
 
@@ -17,8 +19,8 @@ pub enum Target {
     EpsilonDelta(Epsilon, Delta),
     /// (ε, δ)-DP, by the privacy-loss distribution too: less noise for sampled plans, a thousand times slower.
     EpsilonDeltaTight(Epsilon, Delta),
-    /// ρ-zCDP.
-    Rho(Rho),
+    /// ρ-zCDP. The sum of the ρ is compared exactly, as [`crate::filter::Zcdp`] compares it.
+    Rho(Amount),
 }
 
 /// What could not be calibrated.
@@ -35,7 +37,7 @@ pub enum CalibrationError {
         most: f64,
     },
     /// Not even one repetition meets the target.
-    #[error("not even one step meets the target: it costs {cost}, the target is {target}")]
+    #[error("not even one step meets the target: it costs {}, the target is {}", spelled(*.cost), spelled(*.target))]
     NotEvenOne {
         /// What one costs, in the target's currency.
         cost: f64,
@@ -85,16 +87,16 @@ pub enum TargetCost {
     /// By the tightest proved method for a plan.
     Epsilon(Row),
     /// In zCDP.
-    Rho(Rho),
+    Rho(Bound),
 }
 
 impl TargetCost {
-    /// The number that is compared with the target.
+    /// An upper bound.
     #[must_use]
     pub const fn get(&self) -> f64 {
         match self {
             Self::Epsilon(row) => row.epsilon.get(),
-            Self::Rho(rho) => rho.get(),
+            Self::Rho(rho) => rho.float,
         }
     }
 }
@@ -103,7 +105,8 @@ impl Target {
     fn limit(self) -> f64 {
         match self {
             Self::EpsilonDelta(epsilon, _) | Self::EpsilonDeltaTight(epsilon, _) => epsilon.get(),
-            Self::Rho(rho) => rho.get(),
+            // ROUNDING: down.
+            Self::Rho(rho) => rho.to_f64_down(),
         }
     }
 
@@ -117,12 +120,15 @@ impl Target {
             Self::EpsilonDeltaTight(_, delta) => Ok(TargetCost::Epsilon(tightest_of_all(cost, delta))),
             // A step with a δ of its own has a ρ only outside an event of that probability.
             Self::Rho(_) if cost.slack() > Delta::ZERO => Err(CalibrationError::NoRho),
-            Self::Rho(_) => cost.rho().map(TargetCost::Rho).ok_or(CalibrationError::NoRho),
+            Self::Rho(_) => cost.total_rho().map(TargetCost::Rho).ok_or(CalibrationError::NoRho),
         }
     }
 
     fn met_by(self, price: &TargetCost) -> bool {
-        price.get() <= self.limit()
+        match (self, price) {
+            (Self::Rho(limit), TargetCost::Rho(rho)) => rho.amount <= limit,
+            (_, _) => price.get() <= self.limit(),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! down. Two different parameters never add up: `Epsilon + Rho` does not compile.
 
 use paygo_numeric::Amount;
-use paygo_numeric::decimal::parse_up;
+use paygo_numeric::decimal::{parse_up, spelled};
 use paygo_numeric::rounding::{add_up, sub_down};
 
 /// A parameter outside its domain: which, what was given, what is allowed.
@@ -20,11 +20,22 @@ pub struct OutOfDomain {
 }
 
 impl OutOfDomain {
-    /// What was given, and what is allowed.
+    /// What was given, and what is allowed. A double is spelled without a line of zeros.
     #[must_use]
     pub fn new(parameter: &'static str, given: impl ToString, allowed: &'static str) -> Self {
-        Self { parameter, given: given.to_string(), allowed }
+        let text = given.to_string();
+        let given = match text.parse::<f64>() {
+            Ok(x) if x.to_string() == text => spelled(x),
+            Ok(_) | Err(_) => text,
+        };
+        Self { parameter, given, allowed }
     }
+}
+
+/// A number in a message; with a width or a precision, as any double.
+fn show(x: f64, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    let is_plain = f.width().is_none() && f.precision().is_none();
+    if is_plain { f.write_str(&spelled(x)) } else { std::fmt::Display::fmt(&x, f) }
 }
 
 macro_rules! parameter {
@@ -53,7 +64,7 @@ macro_rules! parameter {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                std::fmt::Display::fmt(&self.0, f)
+                show(self.0, f)
             }
         }
     };
@@ -126,7 +137,7 @@ macro_rules! charged_parameter {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                std::fmt::Display::fmt(&self.value, f)
+                show(self.value, f)
             }
         }
     };
@@ -367,6 +378,16 @@ impl std::fmt::Display for Neighbors {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_have_no_line_of_zeros() {
+        let said = |value: f64| NoiseMultiplier::new(value).expect_err("outside").to_string();
+        assert!(said(-1e-300).starts_with("noise_multiplier = -1e-300 is outside"), "{}", said(-1e-300));
+        assert!(said(-0.0).starts_with("noise_multiplier = 0 is outside"), "{}", said(-0.0));
+        assert_eq!(OutOfDomain::new("name", "-0 or 1.50", "a number").given, "-0 or 1.50");
+        let tiny = Epsilon::new(1e-300).expect("an epsilon");
+        assert_eq!((format!("{tiny}"), format!("{tiny:.1}")), ("1e-300".to_owned(), "0.0".to_owned()));
+    }
 
     #[test]
     fn domains() {

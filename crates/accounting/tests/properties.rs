@@ -17,6 +17,7 @@ use paygo_accounting::params::{
     BatchFraction, Count, Delta, Divergence, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability,
     Scale,
 };
+use paygo_numeric::Amount;
 use proptest::prelude::*;
 
 fn order(a: f64) -> Order {
@@ -492,7 +493,8 @@ fn calibration_ends_between_a_pass_and_a_fail() {
         let one = Single::Gaussian(Gaussian { noise_multiplier: NoiseMultiplier::new(s)? });
         Ok(Cost::of(&single(one), Neighbors::AddRemove)?.repeat(128)?)
     };
-    let found = least_noise(calibrate::Target::Rho(Rho::new(0.25).expect("rho")), gaussian).expect("reachable");
+    let found = least_noise(calibrate::Target::Rho(Amount::from_decimal_down("0.25").expect("rho")), gaussian)
+        .expect("reachable");
     assert_eq!(found.value, 16.0);
     // Out of reach.
     let nothing = calibrate::Target::EpsilonDelta(Epsilon::ZERO, Delta::ZERO);

@@ -66,7 +66,12 @@ impl PersonBudget {
 impl std::str::FromStr for PersonBudget {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("budget = {text} is not a budget; expected epsilon=NUMBER,delta=NUMBER or rho=NUMBER");
+        let wrong = || {
+            format!(
+                "budget = {text} is not a budget; expected epsilon=NUMBER,delta=NUMBER or rho=NUMBER, with decimal \
+                 numbers such as 0.5 or 1e-5"
+            )
+        };
         let (mut epsilon, mut delta, mut rho) = (None, None, None);
         for pair in text.split(',') {
             let (name, value) = pair.split_once('=').ok_or_else(wrong)?;

@@ -75,6 +75,14 @@ impl Digits {
     }
 }
 
+/// All digits of a double, for messages: as it is usually written, or as `1e-300` where that would take a line of zeros.
+#[must_use]
+pub fn spelled(x: f64) -> String {
+    const LONG: usize = 24;
+    let plain = (x + 0.0).to_string(); // `+ 0.0` turns -0.0 into 0.0.
+    if plain.len() > LONG { format!("{x:e}") } else { plain }
+}
+
 /// An upper bound for people: six significant digits, rounded up.
 #[must_use]
 pub fn shown_up(x: f64) -> String {
@@ -149,6 +157,16 @@ fn shown(x: f64, digits: usize, up: bool) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn no_line_of_zeros_is_spelled_out() {
+        for (x, text) in [(0.25, "0.25"), (-0.0, "0"), (1e-9, "0.000000001"), (1e-300, "1e-300"), (-1e300, "-1e300")] {
+            assert_eq!(spelled(x), text);
+        }
+        for x in [0.1, 1.0 / 3.0, f64::MIN_POSITIVE, f64::MAX, f64::INFINITY, 5e-324, -1.0 / 3e7] {
+            assert_eq!(spelled(x).parse(), Ok(x), "nothing is lost");
+        }
+    }
 
     #[test]
     fn neighbors_of_a_decimal() {

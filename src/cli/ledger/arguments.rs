@@ -17,19 +17,22 @@ use std::path::PathBuf;
     Exit codes: 0 done or admitted, 1 refused, 2 something was wrong. With 1 and 2 nothing was charged, unless the \
     message says so.\n\n\
     Examples:\n  \
-    paygo ledger --ledger our.ledger create sales --epsilon 3 --delta 1e-6 --privacy-unit customer\n  \
-    paygo ledger --ledger our.ledger spend sales q1 '{\"gaussian\": {\"noise_multiplier\": 10}}'\n  \
+    paygo ledger --ledger our.ledger create sales --epsilon 3 --delta 1e-6 \\\n      \
+    --privacy-unit customer\n  \
+    paygo ledger --ledger our.ledger spend sales q1 \\\n      \
+    '{\"gaussian\": {\"noise_multiplier\": 10}}'\n  \
     paygo ledger --ledger our.ledger show sales\n  \
     paygo ledger --ledger our.ledger verify\n\n\
-    See docs/ledger.md for what is promised.")]
+    See docs/ledger.md for what is promised.",
+    mut_args(|argument| argument.global(true).help_heading("Options of every ledger command")))]
 pub(crate) struct Arguments {
     /// The ledger: a file, postgres://user@host/database, or https://host of a service
-    #[arg(long, value_name = "FILE|URL", env = "PAYGO_LEDGER", global = true)]
+    #[arg(long, value_name = "FILE|URL", env = "PAYGO_LEDGER")]
     pub(super) ledger: Option<Where>,
     #[command(flatten)]
     pub(super) who: WhoArguments,
     /// Answer in JSON
-    #[arg(long, global = true)]
+    #[arg(long)]
     pub(super) json: bool,
     #[command(subcommand)]
     pub(super) command: Command,

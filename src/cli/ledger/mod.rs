@@ -7,6 +7,7 @@ mod open;
 mod place;
 mod show;
 mod stream;
+mod twice;
 mod who;
 
 pub(crate) use address::Where;
@@ -46,6 +47,7 @@ impl SpendArguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    twice::refuse()?;
     let place = arguments.ledger.as_ref().context("give --ledger FILE, or set PAYGO_LEDGER")?;
     if let Command::Import { log } = &arguments.command {
         return copy::import(place, log, arguments.json);

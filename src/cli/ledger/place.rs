@@ -2,7 +2,7 @@
 
 use super::address::Where;
 use super::open::{AskError, Missing, Open};
-use super::who::WhoArguments;
+use super::who::{HEADING, WhoArguments};
 use anyhow::Context;
 use clap::Args;
 use paygo_ledger::Name;
@@ -19,15 +19,15 @@ pub(crate) struct PlaceArguments {
     /// Charge this ledger: a file, postgres://user@host/database, or https://host.
     ///
     /// https://host is a service, and needs a token. Needs --dataset. See docs/ledger.md.
-    #[arg(long, value_name = "FILE|URL", requires = "dataset")]
+    #[arg(long, value_name = "FILE|URL", requires = "dataset", help_heading = HEADING)]
     ledger: Option<Where>,
     /// Name of the dataset to charge; needs --ledger
-    #[arg(long, value_name = "NAME", requires = "ledger")]
+    #[arg(long, value_name = "NAME", requires = "ledger", help_heading = HEADING)]
     dataset: Option<Name>,
     /// Names of the blocks to charge, separated by commas, or `all`.
     ///
     /// Needed if the dataset has blocks, and only then.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ledger")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ledger", help_heading = HEADING)]
     blocks: Option<Vec<Name>>,
     #[command(flatten)]
     who: WhoArguments,

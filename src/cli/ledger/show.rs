@@ -1,7 +1,10 @@
 //! What people and programs see of a ledger.
 
 use super::Open;
-use crate::cli::output::{print, print_json, table};
+use crate::cli::output::{print, print_json, shown_amount, shown_up, table};
+use paygo_accounting::charge::Sums;
+use paygo_accounting::filter::{AnyRule, Rule as _};
+use paygo_accounting::stored::StoredRule;
 use paygo_accounting::wire::Side;
 use paygo_ledger::Name;
 use paygo_ledger::entry::{Entry, Event};
@@ -205,8 +208,9 @@ fn event(event: &Event) -> String {
         Event::DatasetCreated(created) => format!("dataset {} made by {}", created.dataset, created.by),
         Event::BlocksAdded { dataset, by, blocks } => format!("{} blocks added to {dataset} by {by}", blocks.len()),
         Event::DatasetClosed { dataset, by } => format!("dataset {dataset} closed by {by}"),
-        Event::AllowanceSet { dataset, by, allowance, members, rule: _ } => {
-            format!("allowance {allowance} for {} in {dataset} set by {by}", members.len())
+        Event::AllowanceSet { dataset, by, allowance, members, rule } => {
+            let (members, ceiling) = (listed(members), ceiling(rule));
+            format!("allowance {allowance} in {dataset} set by {by}: {members} together at most {ceiling}")
         }
         Event::TokenGranted { holder, by, role, .. } => format!("token for {holder} ({role}) granted by {by}"),
         Event::TokenRevoked { hash, by } => format!("token {hash} revoked by {by}"),
@@ -224,6 +228,28 @@ fn event(event: &Event) -> String {
         // Told above.
         Event::Spent(_) | Event::Reserved { .. } => String::new(),
     }
+}
+
+/// The first of some names, and how many more there are.
+fn listed(names: &[Name]) -> String {
+    const SHOWN: usize = 10;
+    let first: Vec<&str> = names.iter().take(SHOWN).map(Name::as_str).collect();
+    let more = names.len() - first.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", first.join(", "))
+}
+
+/// The budget of a rule, as it was stored.
+fn ceiling(rule: &StoredRule) -> String {
+    let Ok(rule) = AnyRule::try_from(rule) else { return "what this paygo cannot read".to_owned() };
+    if let Some(budget) = rule.budget() {
+        // δ is shown up: as a double it was read down.
+        let (epsilon, delta) = (shown_amount(budget.limit(), false), shown_up(budget.delta().get()));
+        return format!("epsilon {epsilon} at delta {delta}");
+    }
+    let nothing = Sums::zero(rule.currency());
+    let each = rule.meters(nothing.lanes()).into_iter();
+    each.map(|meter| format!("{} {}", meter.name, shown_amount(meter.budget, false))).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn tokens(tokens: &[TokenView], json: bool) -> anyhow::Result<ExitCode> {

@@ -7,21 +7,24 @@ use paygo_ledger::Name;
 use paygo_ledger::ledger::Requester;
 use std::path::PathBuf;
 
+/// Where options about a ledger stand in the help of a command that can do without one.
+pub(super) const HEADING: &str = "Options of a shared ledger";
+
 /// Who asks.
 #[derive(Args)]
 pub(crate) struct WhoArguments {
     /// Name of whoever asks [default: the user of this machine]
     ///
     /// Ids, reservations and allowances belong to this name. A service takes the name from the token instead.
-    #[arg(long = "as", value_name = "NAME", env = "PAYGO_AS", global = true)]
+    #[arg(long = "as", value_name = "NAME", env = "PAYGO_AS", help_heading = HEADING)]
     name: Option<Name>,
     /// For a service: file with the token [default: the variable PAYGO_TOKEN]
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
     token_file: Option<PathBuf>,
     /// For a service: file with the certificate of its authority, in PEM.
     ///
     /// By default, the public authorities are trusted.
-    #[arg(long, value_name = "FILE", env = "PAYGO_CA", global = true)]
+    #[arg(long, value_name = "FILE", env = "PAYGO_CA", help_heading = HEADING)]
     ca: Option<PathBuf>,
 }
 

@@ -44,9 +44,11 @@ use std::sync::{Mutex, PoisonError};
                   paygo query sales.csv --person customer --budget epsilon=1,delta=1e-6 \\\n      \
                   --sum amount --clip 0..100 --noise-std 500\n  \
                   paygo query sales.parquet --person customer --budget epsilon=1,delta=1e-6 \\\n      \
-                  --accounts sales.accounts --count --where \"country = 'DE' and age >= 18\" --noise-std 20\n  \
-                  paygo query sales.csv --person customer --budget rho=0.01 --accounts sales.accounts \\\n      \
-                  --ledger our.ledger --dataset sales --count --noise-std 20\n  \
+                  --accounts sales.accounts --count \\\n      \
+                  --where \"country = 'DE' and age >= 18\" --noise-std 20\n  \
+                  paygo query sales.csv --person customer --budget rho=0.01 \\\n      \
+                  --accounts sales.accounts --ledger our.ledger --dataset sales \\\n      \
+                  --count --noise-std 20\n  \
                   paygo query sales/ --queries examples/queries.toml --dry-run\n  \
                   paygo query account --accounts sales.accounts --person 4711\n  \
                   paygo query status --accounts sales.accounts\n\n\
@@ -318,6 +320,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Status(arguments)) => return status::run(arguments),
         None => {}
     }
+    interrupt::listen()?;
     let asked = asked(arguments)?;
     let plan = plan::Forecast::of(&asked)?;
     if arguments.dry_run {
@@ -393,7 +396,7 @@ fn answers(asked: &Asked, plan: &plan::Forecast, table: &Table, place: Option<&P
     opening.finish_and_clear();
     let mut source = Source::from_operating_system()?;
     let before = accounts.rounds();
-    interrupt::listen()?;
+    interrupt::defer();
     let outcome = Hold::take(place, &accounts, || plan.worst_case(asked)).and_then(|hold| {
         let is_over = asked.settings.mode == Mode::WorstCase || (before == 0 && fresh.is_some());
         let hold = Mutex::new(hold);

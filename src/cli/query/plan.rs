@@ -1,6 +1,6 @@
 //! What questions would cost: public, and known before anything is read.
 
-use super::super::output::{print, print_json, shown_down, shown_up, table};
+use super::super::output::{print, print_json, shown_amount, shown_down, shown_up, table};
 use super::{Asked, short};
 use paygo_accounting::individual::FULL;
 use paygo_analysis::{Exhausted, Mode, PersonBudget, Query, Statistic};
@@ -122,15 +122,15 @@ impl Forecast {
         }
         print(&table(&["query", "noise", "interval", "costs at most", "fits for certain"], rows))?;
         for tier in &asked.settings.tiers {
-            let limit = tier.budget.budget()?.limit();
             let name = if tier.name.is_empty() { String::new() } else { format!(" ({})", tier.name) };
             let budget = match &tier.budget {
                 PersonBudget::EpsilonDelta { epsilon, delta } => {
-                    format!("epsilon {} at delta {}", short(epsilon), short(delta))
+                    let rho = shown_amount(tier.budget.budget()?.limit(), false);
+                    format!("epsilon {} at delta {}, which is rho {rho}", short(epsilon), short(delta))
                 }
                 PersonBudget::Rho(rho) => format!("rho {rho}"),
             };
-            print(&format!("budget{name}: {budget}, which is rho {}", shown_down(limit.to_f64_down())))?;
+            print(&format!("budget{name}: {budget}"))?;
         }
         print(&format!(
             "{} % of a budget is certainly left; whoever contributes less pays less. Nothing was read, asked or charged.",

@@ -1,7 +1,6 @@
 //! What can be claimed about the privacy of a run, and what only read.
 
 use super::job::Job;
-use super::privacy;
 use super::shared::SharedGate;
 use crate::cli::output::{json_number, shown_up};
 use paygo_accounting::filter::{AnyRule, Rule as _};
@@ -52,11 +51,11 @@ impl Claims {
         let guarantee = gate.filter().guarantee(Delta::new(privacy.delta.down("delta")?)?, &privacy.privacy_unit);
         // The rule was made for the budget: rounding must not show more.
         let epsilon = guarantee.epsilon.get().min(job.epsilon());
-        let shown = if epsilon < job.epsilon() { shown_up(epsilon) } else { privacy::text(&privacy.epsilon) };
+        let shown = if epsilon < job.epsilon() { shown_up(epsilon) } else { privacy.epsilon.text() };
         let rule = gate.filter().rule();
         let order =
             if let AnyRule::FixedOrder(fixed) = rule { format!(" at order {}", fixed.order()) } else { String::new() };
-        let delta = privacy::text(&privacy.delta);
+        let delta = privacy.delta.text();
         let promise = format!(
             "({shown}, {delta})-DP for one {} under {} neighbors [{}], kept by the {} filter{order}{}",
             guarantee.privacy_unit,

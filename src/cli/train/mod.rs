@@ -10,6 +10,7 @@ mod note;
 mod outcome;
 mod privacy;
 mod report;
+mod room;
 mod select;
 mod setting;
 mod shared;
@@ -22,16 +23,17 @@ use super::interrupt;
 use super::ledger::PlaceArguments;
 use anyhow::Context;
 use clap::Args;
-use job::Opened;
+use job::{Job, Opened};
 use outcome::Outcome;
 use paygo_noise::Source;
-use paygo_training::checkpoint::{Folder, Interrupted};
+use paygo_training::checkpoint::{Folder, FolderError, Interrupted};
 use paygo_training::data::Public;
 use paygo_training::model::Network;
 use paygo_training::run::Run;
+use room::Room;
 use setting::Setting;
 use shared::SharedGate;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::PoisonError;
 
@@ -85,21 +87,26 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    interrupt::listen()?;
     let Opened { mut job, before } = Opened::new(arguments)?;
     let (folder, interrupted) = before.unzip();
     let mut source = source(arguments)?;
     let mut setting = Setting::of(&job)?;
-    if let (None, Some(note)) = (&interrupted, job.config.forecast(&setting.sampler, &job.network)?) {
+    let note = match &interrupted {
+        None => job.config.forecast(&setting.sampler, &job.network)?,
+        Some(interrupted) => setting.changed_since(interrupted)?,
+    };
+    if let Some(note) = note {
         eprintln!("note: {note}");
     }
     let gate = job.gate(arguments, setting.checked.as_ref())?;
     // Written only where all of the file is fine.
     let mut folder = match folder {
         Some(folder) => folder,
-        None => Folder::create(&arguments.out, &job.stored()?)?,
+        None => create(&arguments.out, &job)?,
     };
     // From here on there is something to be stored, and given back.
-    interrupt::listen()?;
+    interrupt::defer();
     let before = interrupted.as_ref().and_then(|interrupted| interrupted.components.clone());
     let projection = job.look_along_components(gate.as_ref(), &mut folder, &mut source, before)?;
     let mut selection = None;
@@ -112,7 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let job = job;
     let public = Public::declare(job.split.test.clone());
     let public = (job.config.data.public_test && !job.split.test.is_empty()).then_some(&public);
-    let (rounds, steps_per_round) = (job.config.rounds(&setting.sampler), setting.sampler.steps_per_round());
+    let room = Room::of(&job, &setting)?;
     let mut training = setting.prepare(source, &job, public, gate.as_ref(), &folder)?;
     match interrupted {
         None => job.begin(&mut training, selection)?,
@@ -120,7 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     folder.save(&training.state())?;
     if let Some(gate) = &gate {
-        note_room(gate, &mut training, rounds, steps_per_round)?;
+        room.tell(gate, &mut training)?;
     }
     let trained = watch::train(arguments, &job, &mut training, public, &mut folder);
     let (ending, metrics) = match gate.as_ref().and_then(settle) {
@@ -139,6 +146,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         metrics: &metrics,
     };
     outcome.finish()
+}
+
+/// The folder of a new run; where there is one already, how to go on is said.
+fn create(path: &Path, job: &Job) -> anyhow::Result<Folder> {
+    Folder::create(path, &job.stored()?).map_err(|error| match error {
+        FolderError::Taken(path) => anyhow::anyhow!(
+            "{at}: there is a run in this folder\n\
+             hint: paygo train --resume {at} goes on with it; --out DIR begins another elsewhere",
+            at = path.display()
+        ),
+        other @ (FolderError::Io { .. }
+        | FolderError::Locked(_)
+        | FolderError::Nothing(_)
+        | FolderError::Damaged { .. }) => other.into(),
+    })
 }
 
 /// Gives back what the ledger holds; which ledger has refused, if one has.
@@ -186,21 +208,5 @@ fn take_up(training: &mut Run<'_, Network>, interrupted: Interrupted, gate: Opti
     if lost > 0 {
         eprintln!("{lost} rounds may have been drawn after the last checkpoint: they are charged, and not drawn again");
     }
-    Ok(())
-}
-
-/// Says how much room a ledger has left, where there is one.
-fn note_room(
-    gate: &SharedGate,
-    training: &mut Run<'_, Network>,
-    rounds: Option<u64>,
-    steps_per_round: u64,
-) -> anyhow::Result<()> {
-    let place = gate.lock().unwrap_or_else(PoisonError::into_inner).shared().map(|(place, _)| place);
-    let (Some(place), Some(left)) = (place, training.rounds_left()?) else { return Ok(()) };
-    let done = training.position().steps / steps_per_round.max(1);
-    let short = rounds.map(|rounds| rounds.saturating_sub(done)).filter(|rounds| left < *rounds);
-    let short = short.map(|rounds| format!("; {rounds} are asked for, so it will end early")).unwrap_or_default();
-    eprintln!("note: {place} and the run's own budget have room for {left} rounds of the first noise{short}");
     Ok(())
 }

@@ -69,30 +69,47 @@ impl Checked {
         self.policy.noise_multiplier(0).context("the schedule has no noise for the first epoch")
     }
 
+    /// The rounds of a schedule, from the first: so many as are wanted, but of no more epochs than are looked ahead.
+    pub(super) fn rounds_ahead(&self, sampler: &Sampler, wanted: u64) -> anyhow::Result<Rounds> {
+        let is_uniform = matches!(self.policy, Policy::Schedule(Schedule::Uniform { .. }));
+        let at_once = if is_uniform { wanted } else { sampler.rounds_per_epoch() };
+        let (mut ahead, mut left) = (Rounds::new(), wanted);
+        for epoch in 0..MAX_AHEAD {
+            let Some(noise) = self.policy.noise_multiplier(epoch).filter(|_| left > 0) else { break };
+            let count = at_once.min(left);
+            ahead.push((sampler.round(noise)?.cost().clone(), count));
+            left -= count;
+        }
+        Ok(ahead)
+    }
+
     /// How many rounds the budget covers, of those that are wanted, where noise follows a schedule; all, where that would take long to
     /// find out.
     fn covered(&self, sampler: &Sampler, wanted: u64) -> anyhow::Result<u64> {
-        let mut filter = self.filter.clone();
-        let is_uniform = matches!(self.policy, Policy::Schedule(Schedule::Uniform { .. }));
-        let at_once = if is_uniform { wanted } else { sampler.rounds_per_epoch() };
-        let mut covered = 0;
-        for epoch in 0..MAX_AHEAD {
-            let Some(noise) = self.policy.noise_multiplier(epoch).filter(|_| covered < wanted) else {
-                return Ok(covered);
-            };
-            let cost = sampler.round(noise)?.cost().clone();
-            let more = at_once.min(wanted - covered);
-            let room = filter.room_for(&filter.price(&cost)?, more);
-            if room > 0 {
-                let _ = filter.request(&cost.repeat(room)?)?;
-            }
-            covered += room;
-            if room < more {
-                return Ok(covered);
-            }
-        }
-        Ok(wanted)
+        let ahead = self.rounds_ahead(sampler, wanted)?;
+        let covered = covered(self.filter.clone(), &ahead)?;
+        let is_cut = ahead.len() as u64 == MAX_AHEAD && covered == ahead.iter().map(|(_, count)| count).sum::<u64>();
+        Ok(if is_cut { wanted } else { covered })
     }
+}
+
+/// Rounds one after another: what one costs, and how often it comes in a row.
+pub(super) type Rounds = Vec<(Cost, u64)>;
+
+/// How many of these rounds a filter admits, one after another.
+pub(super) fn covered(mut filter: Filter<AnyRule>, rounds: &[(Cost, u64)]) -> anyhow::Result<u64> {
+    let mut covered = 0;
+    for (cost, count) in rounds {
+        let room = filter.room_for(&filter.price(cost)?, *count);
+        if room > 0 {
+            let _ = filter.request(&cost.repeat(room)?)?;
+        }
+        covered += room;
+        if room < *count {
+            break;
+        }
+    }
+    Ok(covered)
 }
 
 /// The same noise throughout.
@@ -199,11 +216,11 @@ impl Privacy {
             !self.privacy_unit.trim().is_empty(),
             "privacy.privacy_unit is empty; expected a name for what one row is"
         );
-        let budget = Budget::from_decimal(&text(&self.epsilon), &text(&self.delta))?;
+        let budget = Budget::from_decimal(&self.epsilon.text(), &self.delta.text())?;
         anyhow::ensure!(
             self.epsilon.up("epsilon")?.is_finite(),
             "privacy.epsilon = {}; expected less than 1e308",
-            text(&self.epsilon)
+            self.epsilon.text()
         );
         let noise = policy.noise_multiplier(0).context("the schedule has no noise for the first epoch")?;
         let one = sampler.round(noise)?.cost().clone();
@@ -239,8 +256,8 @@ impl Privacy {
         anyhow::ensure!(
             rounds > 0 || allowance.is_some(),
             "the budget does not cover a single round: epsilon = {}, delta = {} with a noise_multiplier of {noise}\nhint: {}",
-            text(&self.epsilon),
-            text(&self.delta),
+            self.epsilon.text(),
+            self.delta.text(),
             hint(sampler.batching())
         );
         let rounds = rounds.max(1);
@@ -270,14 +287,5 @@ fn allowance_of(rule: &AnyRule) -> anyhow::Result<ExampleBudget> {
         Ok(ExampleBudget::Renyi { order: rule.order().get(), limit: rule.limit().to_f64_down() })
     } else {
         anyhow::bail!("a budget for each example goes with filter gdp, zcdp or fixed-order")
-    }
-}
-
-/// A number as it was written.
-pub(super) fn text(number: &Number) -> String {
-    match number {
-        Number::Integer(n) => n.to_string(),
-        Number::Float(x) => x.to_string(),
-        Number::Decimal(text) => text.clone(),
     }
 }

@@ -10,7 +10,7 @@ use paygo_accounting::params::{Delta, NoiseMultiplier};
 use paygo_accounting::prior::Prior;
 use paygo_noise::Source;
 use paygo_training::batching::Sampler;
-use paygo_training::checkpoint::Folder;
+use paygo_training::checkpoint::{Folder, Interrupted};
 use paygo_training::data::Public;
 use paygo_training::gate::Gate;
 use paygo_training::model::{Model as _, Network};
@@ -38,6 +38,26 @@ impl Setting {
             Trial::of(job, &sampler, public_size, checked).check(select)?;
         }
         Ok(Self { sampler, public_size, checked })
+    }
+
+    /// What a run that was begun by an earlier version does otherwise from here on, in words: its noise multiplier was noise over the clip
+    /// norm, as rounds are stored, and now it is noise over the sensitivity.
+    pub(super) fn changed_since(&self, interrupted: &Interrupted) -> anyhow::Result<Option<String>> {
+        let Some(checked) = &self.checked else { return Ok(None) };
+        let rounds = interrupted.state.history.iter().chain(&interrupted.lost).filter_map(|(entry, _)| match entry {
+            Entry::Round { noise_multiplier, .. } => Some(*noise_multiplier),
+            Entry::Count { .. } | Entry::Allowance | Entry::Components { .. } | Entry::Selection { .. } => None,
+        });
+        let (now, reach) = (checked.first_noise()?.get(), self.sampler.reach());
+        // Half of what it would be now; anything between the two tells them apart.
+        let is_older = rounds.take(1).any(|first| first < 0.75 * now * reach);
+        Ok(is_older.then(|| {
+            format!(
+                "this run was begun by an earlier version, where noise_multiplier was noise over clip_norm; with {} neighbors it is noise \
+                 over {reach} times clip_norm now, so the run goes on with {reach} times the noise, and is charged for that",
+                self.sampler.neighbors()
+            )
+        }))
     }
 
     /// Chooses among the candidates of the config, if it has any, and takes up the one that was picked: what was charged for it; nothing

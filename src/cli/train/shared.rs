@@ -3,6 +3,7 @@
 //! Rounds are reserved some at a time, so that a run need not wait for the ledger at every step: as many as take about a second. What was
 //! not drawn of the last is given back at the end; what a killed run held stays charged.
 
+use super::privacy::covered;
 use crate::cli::ledger::Place;
 use anyhow::Context;
 use paygo_accounting::cost::Cost;
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Rounds that are reserved at once.
 const MAX_ROUNDS: u64 = 4096;
+/// Kinds of rounds that a ledger is asked about at once; more take it long to price.
+const MAX_DIFFERENT: usize = 256;
 /// How long they should take.
 const WHILE: Duration = Duration::from_secs(1);
 /// How long what was reserved can be given back, in seconds: a week.
@@ -99,6 +102,16 @@ impl SharedBudget {
         self.ledger.as_mut().map_or(Ok(()), Shared::settle)
     }
 
+    /// How many of these rounds would be admitted now, one after another; none where the ledger does not say for so many that differ.
+    pub(super) fn room_for_all(&self, rounds: &[(Cost, u64)]) -> anyhow::Result<Option<u64>> {
+        let own = covered(self.own.filter().clone(), rounds)?;
+        Ok(match &self.ledger {
+            Some(_) if rounds.len() > MAX_DIFFERENT => None,
+            Some(ledger) if own > 0 => ledger.room_for_all(rounds, own).ok(),
+            Some(_) | None => Some(own),
+        })
+    }
+
     /// Where the ledger is, and what it said when it refused.
     pub(super) fn shared(&self) -> Option<(String, Option<&Answer>)> {
         self.ledger.as_ref().map(|ledger| (ledger.place.told(), ledger.refusal.as_ref()))
@@ -166,6 +179,41 @@ impl Shared {
         let held = self.held.as_ref().filter(|held| held.cost == *cost).map_or(0, |held| held.count - held.used);
         Ok(fits.saturating_add(held))
     }
+
+    /// How many of these rounds, up to `most`, would be admitted now.
+    fn room_for_all(&self, rounds: &[(Cost, u64)], most: u64) -> Result<u64, GateError> {
+        if let [(cost, _)] = rounds {
+            return Ok(self.room(cost)?.min(most));
+        }
+        let fits = |count: u64| -> Result<bool, GateError> {
+            let mechanism = Mechanism::from(&first(rounds, count)?.mechanism());
+            let question = Question { mechanism, blocks: self.place.blocks.clone() };
+            Ok(self.place.ask(question)?.decision == Decision::Admit)
+        };
+        if fits(most)? {
+            return Ok(most);
+        }
+        let (mut fit, mut too_many) = (0, most);
+        while too_many - fit > 1 {
+            let middle = fit.midpoint(too_many);
+            *(if fits(middle)? { &mut fit } else { &mut too_many }) = middle;
+        }
+        Ok(fit)
+    }
+}
+
+/// What the first of some rounds cost together.
+fn first(rounds: &[(Cost, u64)], mut count: u64) -> Result<Cost, GateError> {
+    let mut costs = Vec::new();
+    for (cost, times) in rounds {
+        let now = count.min(*times);
+        if now > 0 {
+            costs.push(cost.repeat(now)?);
+        }
+        count -= now;
+    }
+    let (one, others) = costs.split_first().ok_or("no rounds were asked for")?;
+    Ok(one.and_all(others)?)
 }
 
 impl Gate for SharedBudget {

@@ -38,7 +38,8 @@ impl Budget {
     /// [`OutOfDomain`] when one is not a decimal number or out of its domain.
     pub fn from_decimal(epsilon: &str, delta: &str) -> Result<Self, OutOfDomain> {
         let down = |name: &'static str, text: &str| {
-            parse_down(text).ok_or_else(|| OutOfDomain::new(name, text, "a decimal number"))
+            let allowed = "a decimal number such as 0.5 or 1e-5, not a fraction";
+            parse_down(text).ok_or_else(|| OutOfDomain::new(name, text, allowed))
         };
         let as_typed = |text: &str| {
             let given = text.to_owned();

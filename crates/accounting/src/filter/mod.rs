@@ -47,6 +47,7 @@ use crate::guarantee::{Basis, Guarantee};
 use crate::params::{Delta, Epsilon, Neighbors, OutOfDomain};
 use crate::prior::Prior;
 use paygo_numeric::Amount;
+use paygo_numeric::decimal::spelled;
 use paygo_numeric::search::last_true;
 use std::sync::Arc;
 
@@ -152,7 +153,7 @@ pub enum BudgetError {
 
 /// Six digits, to read.
 fn brief(x: f64) -> String {
-    format!("{x:.5e}").parse::<f64>().map_or_else(|_| x.to_string(), |x| x.to_string())
+    spelled(format!("{x:.5e}").parse().unwrap_or(x))
 }
 
 /// A rule and the exact sums of what it admitted.

@@ -2,7 +2,7 @@
 
 use crate::params::{Count, NoiseMultiplier, OutOfDomain};
 use paygo_numeric::Amount;
-use paygo_numeric::decimal::{parse_down, parse_nearest, parse_up, shown_down, shown_up};
+use paygo_numeric::decimal::{parse_down, parse_nearest, parse_up, shown_down, shown_up, spelled};
 use paygo_numeric::rounding::{div_down, div_up};
 use serde::{Deserialize, Serialize};
 
@@ -128,7 +128,7 @@ impl Number {
     pub fn text(&self) -> String {
         match self {
             Self::Integer(n) => n.to_string(),
-            Self::Float(x) => x.to_string(),
+            Self::Float(x) => spelled(*x),
             Self::Decimal(text) => text.clone(),
         }
     }
@@ -143,12 +143,15 @@ impl Number {
         }
     }
 
-    /// The nearest double: for what is a choice or was stored as a double, not a bound.
+    /// The nearest double, of a fraction one beside it at most: for what is a choice or was stored as a double, not a bound.
     ///
     /// # Errors
-    /// [`OutOfDomain`] when the text is not a decimal number.
+    /// [`OutOfDomain`] when the text is not a number.
     pub fn nearest(&self, field: &'static str) -> Result<f64, OutOfDomain> {
-        self.read(field, parse_nearest)
+        self.read(field, |text| match fraction(text) {
+            Some((over, under)) => Some(parse_nearest(over)? / parse_nearest(under)?),
+            None => parse_nearest(text),
+        })
     }
 
     /// The value as a limit: the decimal number as it is written, rounded down to 18 places.
