@@ -13,13 +13,11 @@ mod trained;
 mod whitehouse;
 mod yu;
 
-use super::output::{print, print_json, table};
-use anyhow::Context;
+use super::output::{print, print_json};
 use claim::Paper;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use report::Study;
-use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -103,17 +101,12 @@ fn train(arguments: &Arguments, data: &Path) -> anyhow::Result<ExitCode> {
     }
     for study in studies {
         let clock = std::time::Instant::now();
-        for one in (study.tables)(data, trials, only)? {
+        let command = study.command(trials, only);
+        for table in (study.tables)(data, trials, only)? {
             if arguments.json {
-                print_json(&json!({"title": one.title, "about": one.about, "header": one.header, "rows": one.rows}))?;
+                print_json(&table.json(&command))?;
             } else {
-                print(&format!("{}\n{}\n{}\n", one.title, one.about, table(&one.header, one.rows)))?;
-                for (name, svg) in one.figures {
-                    let at = arguments.out.join(name);
-                    std::fs::create_dir_all(&arguments.out).with_context(|| arguments.out.display().to_string())?;
-                    std::fs::write(&at, svg).with_context(|| at.display().to_string())?;
-                    print(&format!("drawn in {}", at.display()))?;
-                }
+                table.show(&command, &arguments.out)?;
             }
         }
         if !arguments.json {

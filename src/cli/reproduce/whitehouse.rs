@@ -26,11 +26,18 @@ pub(super) const PAPER: Paper = Paper {
     }],
 };
 
-/// Each of the poster's odometers: its name, the printed form, and what may be promised instead, by what.
-const ODOMETERS: [(&str, fn() -> Readings, fn() -> Readings, &str); 3] = [
-    ("stitched", printed_stitched, stitched, "stitched with its drift"),
-    ("mixture", printed_mixture, mixture, "mixture with its drift"),
-    ("mixture", printed_mixture, ville_mixture, "ville-mixture"),
+/// An odometer of the poster, and what may be promised instead.
+struct Comparison {
+    name: &'static str,
+    printed: fn() -> Readings,
+    sound: fn() -> Readings,
+    method: &'static str,
+}
+
+const ODOMETERS: [Comparison; 3] = [
+    Comparison { name: "stitched", printed: printed_stitched, sound: stitched, method: "stitched with its drift" },
+    Comparison { name: "mixture", printed: printed_mixture, sound: mixture, method: "mixture with its drift" },
+    Comparison { name: "mixture", printed: printed_mixture, sound: ville_mixture, method: "ville-mixture" },
 ];
 
 const STEPS: u32 = 100;
@@ -41,7 +48,7 @@ const PRECISION: &str = "0.1";
 fn comparison() -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for steps in [10, 50, 100] {
-        for (name, printed, sound, method) in ODOMETERS {
+        for Comparison { name, printed, sound, method } in ODOMETERS {
             rows.push(Row {
                 source: "Odometer Comparison",
                 what: format!("{name} odometer after {steps} steps"),
