@@ -7,29 +7,39 @@ fn paygo(arguments: &[&str]) -> std::process::Output {
     Command::new(env!("CARGO_BIN_EXE_paygo")).args(arguments).output().expect("runs")
 }
 
+/// Where in the paper, and what.
+fn name(row: &Value) -> String {
+    let text = |field: &str| row[field].as_str().filter(|text| !text.is_empty()).expect("a text");
+    format!("{}: {}", text("source"), text("what"))
+}
+
 #[test]
 fn printed_numbers_are_reproduced_or_named() {
     let output = paygo(&["reproduce", "all", "--json"]);
     assert!(output.status.success());
     let studies: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let rows: Vec<&Value> =
-        studies.as_array().expect("studies").iter().flat_map(|s| s["rows"].as_array().expect("rows")).collect();
-    let with = |agrees: bool| {
-        rows.iter().filter(move |row| row["agrees"] == agrees).map(|row| row["what"].as_str().expect("a name"))
-    };
+    let studies = studies.as_array().expect("studies");
+    let commands: Vec<&str> = studies.iter().map(|study| study["command"].as_str().expect("a command")).collect();
+    let papers = ["lecuyer", "asoodeh", "whitehouse", "yu", "feldman-zrnic"];
+    assert_eq!(commands, papers.map(|paper| format!("paygo reproduce {paper}")));
+    let rows: Vec<&Value> = studies.iter().flat_map(|study| study["rows"].as_array().expect("rows")).collect();
+    // Every row has its place in the paper.
+    let names: Vec<String> = rows.iter().map(|row| name(row)).collect();
+    let with =
+        |agrees: bool| rows.iter().zip(&names).filter(move |(row, _)| row["agrees"] == agrees).map(|(_, name)| name);
     assert_eq!(
         with(false).collect::<Vec<_>>(),
         [
-            "odometer after 20 epochs",               // E2: not from the text
-            "odometer after 6 epochs",                // E2: not from the text
-            "Fig. 2: strong composition, 400 epochs", // the split of δ is not stated
-            "Adult: noise 613.49, 4000 steps",        // E8: labelled 1.0, is 0.5
+            "Section 5.2: odometer after 20 epochs",        // E2: not from the text
+            "Section 5.2: odometer after 6 epochs",         // E2: not from the text
+            "Fig. 2: strong composition, 400 epochs",       // the split of δ is not stated
+            "Section 6.2: Adult: noise 613.49, 4000 steps", // E8: labelled 1.0, is 0.5
         ]
     );
     assert!(with(true).count() >= 50, "{}", with(true).count());
     // Every sound value is a number, and no unsound form is below where it would be convicted for nothing.
     assert!(rows.iter().all(|row| row["sound"].as_f64().is_some_and(f64::is_finite)));
-    let row = |what: &str| rows.iter().find(|row| row["what"] == what).unwrap_or_else(|| panic!("{what}"));
+    let row = |what: &str| rows.iter().find(|row| name(row) == what).unwrap_or_else(|| panic!("{what}"));
     let near = |what: &str, value: f64| {
         let literal = row(what)["literal"].as_f64().expect("a number");
         assert!((literal - value).abs() < 5e-4 * value, "{what}: {literal}");
@@ -38,7 +48,7 @@ fn printed_numbers_are_reproduced_or_named() {
     near("Fig. 2: more iterations at epsilon = 6", 102.0);
     near("Fig. 2: more iterations at epsilon = 8", 144.0);
     near("Fig. 2: zCDP with reshuffling, 400 epochs", 21.5506);
-    near("stitched odometer after 100 steps", 6.0825);
+    near("Odometer Comparison: stitched odometer after 100 steps", 6.0825);
 }
 
 /// \[FZ\] Proposition 2.9: at the same guarantee, a person whose indicators are sparse takes part in as many more reports.
@@ -51,7 +61,7 @@ fn sparse_streams_last_as_long_as_their_ones() {
     // Both columns of a row: the paper's rule and ours.
     let reports = |what: &str| {
         let what = format!("Prop. 2.9: {what}");
-        let row = rows.iter().find(|row| row["what"] == what.as_str()).unwrap_or_else(|| panic!("{what}"));
+        let row = rows.iter().find(|row| name(row) == what).unwrap_or_else(|| panic!("{what}"));
         ["literal", "sound"].map(|column| row[column].as_f64().expect("a number"))
     };
     // (1, 1e-6) is 0.0243-zCDP by the exact conversion, and 2·0.0243·50² = 121.6.
@@ -82,6 +92,7 @@ fn a_report_is_written_that_needs_nothing_else() {
     let output = paygo(&["reproduce", "whitehouse", "--out", out.to_str().expect("a path")]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let html = std::fs::read_to_string(out.join("index.html")).expect("a report");
+    assert!(html.contains("paygo reproduce whitehouse") && html.contains("Odometer Comparison"));
     assert!(html.contains("<svg") && html.contains("stitched as printed (E6)") && !html.contains("src="));
     assert!(std::fs::read_to_string(out.join("whitehouse-odometers.svg")).expect("a figure").starts_with("<svg"));
     let output = paygo(&["reproduce", "whitehouse", "--out", "/dev/null/x"]);
@@ -112,6 +123,7 @@ fn experiments_are_trained_again() {
         let table: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let rows = table["rows"].as_array().expect("rows");
         assert!(!rows.is_empty());
+        assert_eq!(table["command"], format!("paygo reproduce {paper} --data DIR --only {part} --trials 1 --seed 1"));
         for row in rows {
             let accuracy: f64 = row[column].as_str().and_then(|text| text.parse().ok()).expect("an accuracy");
             assert!(expected.contains(&accuracy), "{row}");

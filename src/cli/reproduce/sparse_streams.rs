@@ -4,7 +4,8 @@
 //! everybody 1/(2σ²) each day and stops after `k₀ = ⌊2Bσ²⌋` reports; individual accounting leaves a person out only when their own
 //! ones have used up B. Both promise everybody the same. In ρ the paper's order α cancels: its `⌊2Bσ²/α⌋` has a B at order α.
 
-use super::{Row, line};
+use super::claim::{Claim, Row, Shared};
+use super::figure::{chart, line};
 use crate::cli::made_up::Generator;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{Budget, Filter, Zcdp};
@@ -15,6 +16,26 @@ use paygo_numeric::Amount;
 use paygo_numeric::interval::Interval;
 use paygo_numeric::normal::tail_within;
 use paygo_report::LineChart;
+
+pub(super) const WORST_CASE: &[Claim] = &[Claim {
+    source: "Prop. 2.9",
+    what: "reports by worst-case accounting, noise 50, budget (1, 1e-6)",
+    printed: "",
+    literal: || Ok(Count::new(worst_case()?)?.to_f64()),
+    sound: || Ok(Count::new(room()?)?.to_f64()),
+    method: "zCDP filter",
+    note: "the largest whole number up to 2·rho·noise²",
+}];
+
+pub(super) const ACCURACY: &[Claim] = &[Claim {
+    source: "Prop. 2.9",
+    what: "chance that a report is off by more than noise·sqrt(2·ln(1/0.05))",
+    printed: "",
+    literal: || Ok(0.05),
+    sound: || Ok(chance_of_a_larger_error(0.05)),
+    method: "both tails of the normal distribution",
+    note: "as long as nobody is left out",
+}];
 
 const PEOPLE: u32 = 10_000;
 /// The noise's standard deviation.
@@ -77,57 +98,64 @@ fn chance_of_a_larger_error(delta: f64) -> f64 {
     (tail_within(bound) * 2.0).hi()
 }
 
-/// The proposition's rows, and the share of people who still take part.
-pub(super) fn rows_and_chart() -> anyhow::Result<(Vec<Row>, LineChart)> {
-    let rule = Zcdp::new(Budget::from_decimal("1", "1e-6")?)?;
-    let variance = u64::from(SIGMA).pow(2);
-    // ⌊2Bσ²⌋ exactly: B is a whole number of units.
-    let worst_case = u64::try_from(rule.limit().times(2 * variance).units() / Amount::ONE.units())?;
-    let price = SharePrice::new(&PersonalBudget::zcdp(&rule), variance, 1)?;
-    let filter = Filter::new(rule, Neighbors::AddRemove);
-    let report = Cost::of(&Mechanism::gaussian(f64::from(SIGMA))?, Neighbors::AddRemove)?;
-    let room = filter.room_for(&filter.price(&report)?, 10 * worst_case);
+/// A budget in ρ, as of (1, 10⁻⁶)-DP.
+fn rule() -> anyhow::Result<Zcdp> {
+    Ok(Zcdp::new(Budget::from_decimal("1", "1e-6")?)?)
+}
 
-    let mut rows = vec![Row {
-        what: "Prop. 2.9: reports by worst-case accounting, noise 50, budget (1, 1e-6)".into(),
-        paper: String::new(),
-        literal: Count::new(worst_case)?.to_f64(),
-        sound: (Count::new(room)?.to_f64(), "zCDP filter"),
-        note: "the largest whole number up to 2·rho·noise²",
-    }];
-    // Far enough for p = 0.1, with room for the legend.
-    let drawn = 25 * usize::try_from(room)?;
-    let reports = Count::new(room)?.to_f64();
-    let mut series = vec![line("worst case, any p", vec![(0.0, 1.0), (reports, 1.0), (reports, 0.0)])];
-    for (text, thousandths) in SPARSITIES {
-        let stream = stream(thousandths, &price, worst_case, drawn);
-        for (i, (_, words)) in MARKS.iter().enumerate() {
+const VARIANCE: u64 = (SIGMA as u64).pow(2);
+
+/// `k₀ = ⌊2Bσ²⌋`, exactly: B is a whole number of units.
+fn worst_case() -> anyhow::Result<u64> {
+    Ok(u64::try_from(rule()?.limit().times(2 * VARIANCE).units() / Amount::ONE.units())?)
+}
+
+/// Reports that a filter admits if everybody is charged for each.
+fn room() -> anyhow::Result<u64> {
+    let filter = Filter::new(rule()?, Neighbors::AddRemove);
+    let report = Cost::of(&Mechanism::gaussian(f64::from(SIGMA))?, Neighbors::AddRemove)?;
+    Ok(filter.room_for(&filter.price(&report)?, 10 * worst_case()?))
+}
+
+/// How many reports are drawn: far enough for p = 0.1, with room for the legend.
+fn drawn() -> anyhow::Result<usize> {
+    Ok(25 * usize::try_from(room()?)?)
+}
+
+/// A stream for each of [`SPARSITIES`].
+static STREAMS: Shared<Vec<Stream>> = Shared::new(|| {
+    let price = SharePrice::new(&PersonalBudget::zcdp(&rule()?), VARIANCE, 1)?;
+    let (worst_case, drawn) = (worst_case()?, drawn()?);
+    Ok(SPARSITIES.into_iter().map(|(_, thousandths)| stream(thousandths, &price, worst_case, drawn)).collect())
+});
+
+pub(super) fn individual() -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for ((p, _), stream) in SPARSITIES.into_iter().zip(STREAMS.get()?) {
+        for ((_, words), (literal, column)) in MARKS.into_iter().zip(stream.literal.into_iter().zip(stream.column)) {
             rows.push(Row {
-                what: format!("Prop. 2.9: p = {text}, reports before {words}"),
-                paper: String::new(),
-                literal: f64::from(stream.literal[i]),
-                sound: (f64::from(stream.column[i]), "a zCDP budget for each person"),
+                source: "Prop. 2.9",
+                what: format!("p = {p}, reports before {words}"),
+                printed: String::new(),
+                literal: literal.into(),
+                sound: column.into(),
+                method: "a zCDP budget for each person",
                 note: "made-up people, each with a 1 on any day with probability p",
             });
         }
-        let points = (1u32..).map(f64::from).zip(stream.taking_part).take(drawn).take_while(|(_, share)| *share > 0.0);
-        let points = points.step_by(5).collect();
-        series.push(line(&format!("individual, p = {text}"), points));
     }
-    let delta = 0.05;
-    rows.push(Row {
-        what: "Prop. 2.9: chance that a report is off by more than noise·sqrt(2·ln(1/0.05))".into(),
-        paper: String::new(),
-        literal: delta,
-        sound: (chance_of_a_larger_error(delta), "both tails of the normal distribution"),
-        note: "as long as nobody is left out",
-    });
-    let chart = LineChart {
-        title: "[FZ] Prop. 2.9: indicators that are 1 with probability p, noise 50, budget (1, 1e-6)".into(),
-        x_label: "reports".into(),
-        y_label: "share of people who still take part".into(),
-        series,
-        y_limit: f64::INFINITY,
-    };
-    Ok((rows, chart))
+    Ok(rows)
+}
+
+/// The share of people who still take part.
+pub(super) fn drawing() -> anyhow::Result<LineChart> {
+    let reports = Count::new(room()?)?.to_f64();
+    let mut series = vec![line("worst case, any p", vec![(0.0, 1.0), (reports, 1.0), (reports, 0.0)])];
+    for ((p, _), stream) in SPARSITIES.into_iter().zip(STREAMS.get()?) {
+        let points = (1u32..).map(f64::from).zip(stream.taking_part.iter().copied());
+        let points = points.take(drawn()?).take_while(|(_, share)| *share > 0.0).step_by(5).collect();
+        series.push(line(&format!("individual, p = {p}"), points));
+    }
+    let title = "[FZ] Prop. 2.9: indicators that are 1 with probability p, noise 50, budget (1, 1e-6)";
+    Ok(chart(title, "reports", "share of people who still take part", series))
 }

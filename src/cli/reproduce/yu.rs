@@ -1,176 +1,31 @@
-//! \[Y\] Yu et al.: sampling and shuffling, Figs. 1 to 3; schedules, Tables II and III.
+//! \[Y\] Yu et al.: sampling and shuffling, Figs. 1 to 3; [`schedules`] has Tables II and III.
 
-use super::{Figure, Row, Study, line, unsound};
+use super::claim::{Claim, Claims, Paper};
+use super::figure::{Figure, chart, line, over, unsound};
+use super::schedules;
 use paygo_accounting::account::least_epsilon;
+use paygo_accounting::compose::{Drift, advanced, amplify};
 use paygo_accounting::convert::{Conversion, zcdp};
-use paygo_accounting::cost::Cost;
-use paygo_accounting::curve::Orders;
+use paygo_accounting::cost::{ApproximateStep, Cost};
+use paygo_accounting::curve::{Orders, RenyiCurve};
 use paygo_accounting::estimate::yu_epsilon;
 use paygo_accounting::mechanism::{BallsAndBinsEpoch, Mechanism, Single};
-use paygo_accounting::params::{Count, Delta, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability};
-use paygo_accounting::schedule::Schedule;
+use paygo_accounting::params::{Count, Delta, Epsilon, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability};
+use paygo_numeric::elementary::ln;
 use paygo_report::{LineChart, Series};
 
-const BUDGET: f64 = 0.78125;
-
-fn chart(title: &str, x: &str, y: &str, series: Vec<Series>) -> LineChart {
-    LineChart { title: title.into(), x_label: x.into(), y_label: y.into(), series, y_limit: f64::INFINITY }
-}
-
-/// ε of some epochs of 1/q steps each, by the paper's three methods and by what is proved.
-struct Epochs {
-    q: f64,
-    noise: f64,
-    delta: Delta,
-}
-
-impl Epochs {
-    fn steps(&self, epochs: u32) -> anyhow::Result<Count> {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive integer")]
-        let steps = (f64::from(epochs) / self.q).round() as u64;
-        Ok(Count::new(steps)?)
-    }
-
-    /// Reshuffled batches, one after another: ρ = epochs/(2σ²).
-    fn shuffled(&self, epochs: u32) -> f64 {
-        let rho = Rho::from_upper_bound(f64::from(epochs) / (2.0 * self.noise * self.noise));
-        zcdp::epsilon(Conversion::Classic, rho, self.delta).0.get()
-    }
-
-    /// The conjecture ρ = q²/σ² per step (E11): an estimate.
-    fn sampled(&self, epochs: u32) -> anyhow::Result<f64> {
-        let (q, noise) = (SamplingProbability::new(self.q)?, NoiseMultiplier::new(self.noise)?);
-        Ok(yu_epsilon(q, noise, self.steps(epochs)?, self.delta)
-            .map_or(f64::NAN, |estimate| estimate.for_display().get()))
-    }
-
-    /// The moments accountant: the sampled Gaussian's curve at integer orders.
-    fn moments(&self, epochs: u32, conversion: Conversion) -> anyhow::Result<f64> {
-        let step = Cost::of(&Mechanism::poisson_sampled_gaussian(self.q, self.noise)?, Neighbors::AddRemove)?;
-        let orders = Orders::from_f64(&(2..=63).map(f64::from).collect::<Vec<_>>())?;
-        let curve = step.repeat(self.steps(epochs)?.get())?.curve(&orders);
-        Ok(least_epsilon(&curve, conversion, self.delta).0.get())
-    }
-
-    /// Independent assignment to batches, the hypothesis that the paper's proof needs (T44).
-    fn assigned(&self, epochs: u32) -> anyhow::Result<f64> {
-        let epoch = BallsAndBinsEpoch { batches: self.steps(1)?, noise_multiplier: NoiseMultiplier::new(self.noise)? };
-        let cost = Cost::of(&Mechanism::Single(Single::BallsAndBinsEpoch(epoch)), Neighbors::AddRemove)?;
-        let orders = Orders::from_f64(&(2..=63).map(f64::from).collect::<Vec<_>>())?;
-        Ok(least_epsilon(&cost.repeat(epochs.into())?.curve(&orders), Conversion::Exact, self.delta).0.get())
-    }
-}
-
-fn figures_and_rows() -> anyhow::Result<(Vec<Row>, Vec<Figure>)> {
-    let delta = Delta::new(1e-5)?;
-    let six = Epochs { q: 0.01, noise: 6.0, delta };
-    let mut rows = vec![
-        Row {
-            what: "Fig. 2: zCDP with reshuffling, 400 epochs".into(),
-            paper: "21.5".into(),
-            literal: six.shuffled(400),
-            sound: (six.assigned(400)?, "balls-and-bins epochs"),
-            note: "the proof needs independent assignment of each record to a batch (E12)",
-        },
-        Row {
-            what: "Fig. 2: zCDP with random sampling, 400 epochs".into(),
-            paper: "2.37".into(),
-            literal: six.sampled(400)?,
-            sound: (six.moments(400, Conversion::Exact)?, "sampled Gaussian, exact conversion"),
-            note: "an estimate: the conjecture behind it is false (E11)",
-        },
-        Row {
-            what: "Fig. 2: moments accountant, 400 epochs".into(),
-            paper: "1.67".into(),
-            literal: six.moments(400, Conversion::Classic)?,
-            sound: (six.moments(400, Conversion::Exact)?, "sampled Gaussian, exact conversion"),
-            note: "",
-        },
-    ];
-    // The nearest stated reading of "strong composition": δ shared evenly over the steps and the slack.
-    let strong = {
-        use paygo_accounting::compose::{Drift, advanced, amplify};
-        use paygo_accounting::cost::ApproximateStep;
-        use paygo_accounting::params::Epsilon;
-        let steps = six.steps(400)?;
-        let share = Delta::new(1e-5 / (steps.to_f64() + 1.0))?;
-        let own = Delta::new(share.get() / 0.01)?;
-        let epsilon = (2.0 * paygo_numeric::elementary::ln(1.25 / own.get())).sqrt() / 6.0;
-        let (epsilon, _) = amplify(SamplingProbability::new(0.01)?, Epsilon::new(epsilon)?, own);
-        advanced(&[ApproximateStep { epsilon, delta: share, count: steps }], Drift::Drv, share).0.get()
-    };
-    rows.push(Row {
-        what: "Fig. 2: strong composition, 400 epochs".into(),
-        paper: "34.3".into(),
-        literal: strong,
-        sound: (six.moments(400, Conversion::Exact)?, "sampled Gaussian, exact conversion"),
-        note: "not reproduced: the split of delta is not stated; this is delta/(k+1) for each step and for the slack",
-    });
-    let orders: Vec<f64> = (2..=200).map(f64::from).collect();
-    let sampled = Cost::of(&Mechanism::poisson_sampled_gaussian(0.01, 4.0)?, Neighbors::AddRemove)?;
-    let curve = sampled.curve(&Orders::from_f64(&orders)?);
-    let at = |order: f64| anyhow::Ok(curve.at(Order::new(order)?).get());
-    let change = (3..200).map(f64::from).find(|&a| {
-        let step = |a: f64| at(a).unwrap_or(f64::NAN) - at(a - 1.0).unwrap_or(f64::NAN);
-        step(a) > 5.0 * step(a - 1.0) && a > 100.0
-    });
-    rows.push(Row {
-        what: "Fig. 1: order at which sampling stops helping (q = 0.01, noise 4)".into(),
-        paper: "147".into(),
-        literal: change.unwrap_or(f64::NAN),
-        sound: (at(147.0)?, "divergence there, exact"),
-        note: "the first integer at which the increment jumps",
-    });
-    let epochs: Vec<u32> = (1..=40).map(|k| 10 * k).collect();
-    let over = |f: &dyn Fn(u32) -> f64| epochs.iter().map(|&e| (f64::from(e), f(e))).collect::<Vec<_>>();
-    let figure_1 = chart(
-        "[Y] Fig. 1: sampling does not amplify zCDP (q = 0.01, noise 4)",
-        "order",
-        "divergence",
-        vec![
-            line("without sampling: order/32", orders.iter().map(|&a| (a, a / 32.0)).collect()),
-            line("with sampling", curve.points().map(|(order, value)| (order.get(), value.get())).collect()),
-        ],
-    );
-    let nan = |x: anyhow::Result<f64>| x.unwrap_or(f64::NAN);
-    let figure_2 = chart(
-        "[Y] Fig. 2: epsilon against epochs, q = 0.01, noise 6, delta = 1e-5",
-        "epoch",
-        "epsilon",
-        vec![
-            line("zCDP, reshuffled (E12)", over(&|e| six.shuffled(e))),
-            line("balls-and-bins epochs, proved", over(&|e| nan(six.assigned(e)))),
-            unsound("zCDP, sampled: estimate (E11)", over(&|e| nan(six.sampled(e)))),
-            line("moments accountant (classic)", over(&|e| nan(six.moments(e, Conversion::Classic)))),
-            line("sampled Gaussian, exact conversion", over(&|e| nan(six.moments(e, Conversion::Exact)))),
-        ],
-    );
-    let qs = [0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.05, 0.08, 0.1];
-    let by_q = |f: &dyn Fn(&Epochs) -> f64| qs.map(|q| (q, f(&Epochs { q, noise: 6.0, delta }))).to_vec();
-    let figure_3a = chart(
-        "[Y] Fig. 3a: epsilon after 200 epochs against q, noise 6",
-        "q",
-        "epsilon",
-        vec![
-            line("zCDP, reshuffled (E12)", by_q(&|c| c.shuffled(200))),
-            unsound("zCDP, sampled: estimate (E11)", by_q(&|c| nan(c.sampled(200)))),
-            line("sampled Gaussian, exact conversion", by_q(&|c| nan(c.moments(200, Conversion::Exact)))),
-        ],
-    );
-    let by_noise = |f: &dyn Fn(&Epochs) -> f64| {
-        (5..=14).map(|s| (f64::from(s), f(&Epochs { q: 0.01, noise: f64::from(s), delta }))).collect::<Vec<_>>()
-    };
-    let figure_3b = chart(
-        "[Y] Fig. 3b: epsilon after 200 epochs against noise, q = 0.01",
-        "noise",
-        "epsilon",
-        vec![
-            line("zCDP, reshuffled (E12)", by_noise(&|c| c.shuffled(200))),
-            unsound("zCDP, sampled: estimate (E11)", by_noise(&|c| nan(c.sampled(200)))),
-            line("sampled Gaussian, exact conversion", by_noise(&|c| nan(c.moments(200, Conversion::Exact)))),
-        ],
-    );
-    let figures = vec![
+pub(super) const PAPER: Paper = Paper {
+    key: "yu",
+    title: "[Y] Yu et al.: private training with dynamic budgets",
+    about: "Figs. 1 to 3 and Tables II and III. The cost of the PCA step, rho = 0.00195, is left out of the tables as in the \
+            paper; a ledger has to add it (E13).",
+    claims: &[
+        Claims::Each(CLAIMS),
+        Claims::Table(schedules::table_2),
+        Claims::Each(schedules::VALIDATION),
+        Claims::Table(schedules::table_3),
+    ],
+    figures: &[
         Figure {
             name: "fig1",
             caption: "Beyond order 147 the sampled curve runs parallel to the other.",
@@ -183,86 +38,178 @@ fn figures_and_rows() -> anyhow::Result<(Vec<Row>, Vec<Figure>)> {
             chart: figure_3a,
         },
         Figure { name: "fig3b", caption: "The same condition fails beyond noise 6.25.", chart: figure_3b },
-    ];
-    Ok((rows, figures))
-}
+    ],
+};
 
-/// The printed decay rates of Table III for 30, 40, …, 100 epochs.
-const TABLE_III: [(&str, [&str; 8]); 4] = [
-    ("time", ["0.076", "0.0441", "0.0281", "0.019", "0.0132", "0.0093", "0.0067", "0.0048"]),
-    ("step", ["0.5459", "0.7008", "0.7922", "0.851", "0.891", "0.919", "0.94", "0.956"]),
-    ("exp", ["0.0442", "0.0282", "0.0193", "0.0138", "0.0101", "0.0075", "0.0056", "0.0041"]),
-    ("poly", ["6.2077", "3.5277", "2.1948", "1.4317", "0.9549", "0.6382", "0.4167", "0.1626"]),
+const CLAIMS: &[Claim] = &[
+    Claim {
+        source: "Fig. 2",
+        what: "zCDP with reshuffling, 400 epochs",
+        printed: "21.5",
+        literal: || FIGURE_2.shuffled(400),
+        sound: || FIGURE_2.assigned(400),
+        method: "balls-and-bins epochs",
+        note: "the proof needs independent assignment of each record to a batch (E12)",
+    },
+    Claim {
+        source: "Fig. 2",
+        what: "zCDP with random sampling, 400 epochs",
+        printed: "2.37",
+        literal: || FIGURE_2.sampled(400),
+        sound: || FIGURE_2.moments(Conversion::Exact, 400),
+        method: MOMENTS,
+        note: "an estimate: the conjecture behind it is false (E11)",
+    },
+    Claim {
+        source: "Fig. 2",
+        what: "moments accountant, 400 epochs",
+        printed: "1.67",
+        literal: || FIGURE_2.moments(Conversion::Classic, 400),
+        sound: || FIGURE_2.moments(Conversion::Exact, 400),
+        method: MOMENTS,
+        note: "",
+    },
+    Claim {
+        source: "Fig. 2",
+        what: "strong composition, 400 epochs",
+        printed: "34.3",
+        literal: || FIGURE_2.strong_composition(400),
+        sound: || FIGURE_2.moments(Conversion::Exact, 400),
+        method: MOMENTS,
+        note: "not reproduced: the split of delta is not stated; this is delta/(k+1) for each step and for the slack",
+    },
+    Claim {
+        source: "Fig. 1",
+        what: "order at which sampling stops helping (q = 0.01, noise 4)",
+        printed: "147",
+        literal: order_of_the_jump,
+        sound: || Ok(sampled_divergence()?.at(Order::new(147.0)?).get()),
+        method: "divergence there, exact",
+        note: "the first integer at which the increment jumps",
+    },
 ];
 
-fn schedule(name: &str, rate: f64) -> anyhow::Result<Schedule> {
-    let initial = NoiseMultiplier::new(10.0)?;
-    Ok(match name {
-        "time" => Schedule::Time { initial, rate },
-        "step" => Schedule::Step { initial, rate, period: 10 },
-        "exp" => Schedule::Exponential { initial, rate },
-        _ => Schedule::Polynomial { initial, rate, last: NoiseMultiplier::new(2.0)?, period: 100 },
-    })
+const MOMENTS: &str = "sampled Gaussian, exact conversion";
+
+const DELTA: f64 = 1e-5;
+
+fn delta() -> anyhow::Result<Delta> {
+    Ok(Delta::new(DELTA)?)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a few hundred epochs")]
-fn tables() -> anyhow::Result<Vec<Row>> {
-    let budget = Rho::new(BUDGET)?;
-    let mut rows = Vec::new();
-    let uniform = Schedule::Uniform { initial: NoiseMultiplier::new(8.0)? };
-    let second = [
-        ("uniform, noise 8", uniform, "100"),
-        ("time, k = 0.05", schedule("time", 0.05)?, "38"),
-        ("step, k = 0.6", schedule("step", 0.6)?, "31"),
-        ("exp, k = 0.01", schedule("exp", 0.01)?, "71"),
-        ("poly, k = 3", schedule("poly", 3.0)?, "44"),
+/// ε of some epochs of 1/q steps each, by the paper's methods and by what is proved.
+struct Epochs {
+    q: f64,
+    noise: f64,
+}
+
+const FIGURE_2: Epochs = Epochs { q: 0.01, noise: 6.0 };
+
+impl Epochs {
+    fn steps(&self, epochs: u32) -> anyhow::Result<Count> {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive integer")]
+        let steps = (f64::from(epochs) / self.q).round() as u64;
+        Ok(Count::new(steps)?)
+    }
+
+    /// Reshuffled batches, one after another: ρ = epochs/(2σ²).
+    fn shuffled(&self, epochs: u32) -> anyhow::Result<f64> {
+        let rho = Rho::from_upper_bound(f64::from(epochs) / (2.0 * self.noise * self.noise));
+        Ok(zcdp::epsilon(Conversion::Classic, rho, delta()?).0.get())
+    }
+
+    /// The conjecture ρ = q²/σ² per step (E11): an estimate, and none where the paper's condition fails.
+    fn sampled(&self, epochs: u32) -> anyhow::Result<f64> {
+        let (q, noise) = (SamplingProbability::new(self.q)?, NoiseMultiplier::new(self.noise)?);
+        let estimate = yu_epsilon(q, noise, self.steps(epochs)?, delta()?);
+        Ok(estimate.map_or(f64::NAN, |estimate| estimate.for_display().get()))
+    }
+
+    /// The moments accountant: the sampled Gaussian's curve at integer orders.
+    fn moments(&self, conversion: Conversion, epochs: u32) -> anyhow::Result<f64> {
+        let step = Cost::of(&Mechanism::poisson_sampled_gaussian(self.q, self.noise)?, Neighbors::AddRemove)?;
+        let curve = step.repeat(self.steps(epochs)?.get())?.curve(&integer_orders(63)?);
+        Ok(least_epsilon(&curve, conversion, delta()?).0.get())
+    }
+
+    /// Independent assignment to batches, the hypothesis that the paper's proof needs (T44).
+    fn assigned(&self, epochs: u32) -> anyhow::Result<f64> {
+        let epoch = BallsAndBinsEpoch { batches: self.steps(1)?, noise_multiplier: NoiseMultiplier::new(self.noise)? };
+        let cost = Cost::of(&Mechanism::Single(Single::BallsAndBinsEpoch(epoch)), Neighbors::AddRemove)?;
+        let curve = cost.repeat(epochs.into())?.curve(&integer_orders(63)?);
+        Ok(least_epsilon(&curve, Conversion::Exact, delta()?).0.get())
+    }
+
+    /// The nearest stated reading of "strong composition": δ shared evenly over the steps and the slack.
+    fn strong_composition(&self, epochs: u32) -> anyhow::Result<f64> {
+        let count = self.steps(epochs)?;
+        let share = Delta::new(DELTA / (count.to_f64() + 1.0))?;
+        let own = Delta::new(share.get() / self.q)?;
+        let epsilon = Epsilon::new((2.0 * ln(1.25 / own.get())).sqrt() / self.noise)?;
+        let (epsilon, _) = amplify(SamplingProbability::new(self.q)?, epsilon, own);
+        Ok(advanced(&[ApproximateStep { epsilon, delta: share, count }], Drift::Drv, share).0.get())
+    }
+}
+
+/// The orders 2, 3, …
+fn integer_orders(last: u32) -> anyhow::Result<Orders> {
+    Ok(Orders::from_f64(&(2..=last).map(f64::from).collect::<Vec<_>>())?)
+}
+
+/// Fig. 1's sampled Gaussian.
+fn sampled_divergence() -> anyhow::Result<RenyiCurve> {
+    let step = Mechanism::poisson_sampled_gaussian(0.01, 4.0)?;
+    Ok(Cost::of(&step, Neighbors::AddRemove)?.curve(&integer_orders(200)?))
+}
+
+/// The first order beyond 100 whose increment is five times the one before.
+fn order_of_the_jump() -> anyhow::Result<f64> {
+    let curve: Vec<(Order, f64)> = sampled_divergence()?.points().map(|(order, value)| (order, value.get())).collect();
+    let jumps = |three: &&[(Order, f64)]| {
+        let [(_, a), (_, b), (order, c)] = three else { return false };
+        order.get() > 100.0 && c - b > 5.0 * (b - a)
+    };
+    Ok(curve.windows(3).find(jumps).map_or(f64::NAN, |three| three[2].0.get()))
+}
+
+fn figure_1() -> anyhow::Result<LineChart> {
+    let sampled = sampled_divergence()?.points().map(|(order, value)| (order.get(), value.get())).collect();
+    let series = vec![
+        line("without sampling: order/32", over(2..=200, |order| Ok(f64::from(order) / 32.0))?),
+        line("with sampling", sampled),
     ];
-    for (name, schedule, paper) in second {
-        let epochs = schedule.epochs_within(budget).count as f64;
-        let note = "epochs until rho = 0.78125 is spent, counted from 0 (E15)";
-        rows.push(Row {
-            what: format!("Table II: {name}"),
-            paper: paper.into(),
-            literal: epochs,
-            sound: (epochs, "a zCDP filter"),
-            note,
-        });
-    }
-    // The run lengths that the text prints, then as many epochs at the next level as the budget still allows.
-    let level = |noise: f64| 1.0 / (2.0 * noise * noise);
-    let spent = 29.0 * level(10.0) + 20.0 * level(7.0) + 10.0 * level(4.9);
-    let more = ((BUDGET - spent) / level(3.43)).floor();
-    rows.push(Row {
-        what: "Table II: validation, from the printed run lengths 29 + 20 + 10".into(),
-        paper: "64".into(),
-        literal: 59.0 + more,
-        sound: (59.0 + more, "a zCDP filter"),
-        note: "the rest at noise 3.43",
-    });
-    for (name, rates) in TABLE_III {
-        for (rate, wanted) in rates.iter().zip([30u64, 40, 50, 60, 70, 80, 90, 100]) {
-            let epochs = schedule(name, rate.parse()?)?.epochs_within(budget).count as f64;
-            rows.push(Row {
-                what: format!("Table III: epochs of {name} with k = {rate}"),
-                paper: wanted.to_string(),
-                literal: epochs,
-                sound: (epochs, "a zCDP filter"),
-                note: "",
-            });
-        }
-    }
-    Ok(rows)
+    Ok(chart("[Y] Fig. 1: sampling does not amplify zCDP (q = 0.01, noise 4)", "order", "divergence", series))
 }
 
-pub(super) fn study() -> anyhow::Result<Study> {
-    let (mut rows, figures) = figures_and_rows()?;
-    rows.extend(tables()?);
-    Ok(Study {
-        key: "yu",
-        title: "[Y] Yu et al.: private training with dynamic budgets",
-        about: "Figs. 1 to 3 and Tables II and III. The cost of the PCA step, rho = 0.00195, is left out of the tables as in the \
-                paper; a ledger has to add it (E13).",
-        rows,
-        figures,
-    })
+fn figure_2() -> anyhow::Result<LineChart> {
+    let epochs = || (1..=40u32).map(|k| 10 * k);
+    let series = vec![
+        line("zCDP, reshuffled (E12)", over(epochs(), |e| FIGURE_2.shuffled(e))?),
+        line("balls-and-bins epochs, proved", over(epochs(), |e| FIGURE_2.assigned(e))?),
+        unsound("zCDP, sampled: estimate (E11)", over(epochs(), |e| FIGURE_2.sampled(e))?),
+        line("moments accountant (classic)", over(epochs(), |e| FIGURE_2.moments(Conversion::Classic, e))?),
+        line(MOMENTS, over(epochs(), |e| FIGURE_2.moments(Conversion::Exact, e))?),
+    ];
+    Ok(chart("[Y] Fig. 2: epsilon against epochs, q = 0.01, noise 6, delta = 1e-5", "epoch", "epsilon", series))
+}
+
+fn figure_3a() -> anyhow::Result<LineChart> {
+    let series =
+        after_200_epochs([0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.05, 0.08, 0.1], |q| Epochs { q, noise: 6.0 });
+    Ok(chart("[Y] Fig. 3a: epsilon after 200 epochs against q, noise 6", "q", "epsilon", series?))
+}
+
+fn figure_3b() -> anyhow::Result<LineChart> {
+    let series = after_200_epochs((5..=14).map(f64::from), |noise| Epochs { q: 0.01, noise });
+    Ok(chart("[Y] Fig. 3b: epsilon after 200 epochs against noise, q = 0.01", "noise", "epsilon", series?))
+}
+
+/// Fig. 3's lines over q or over the noise.
+fn after_200_epochs(xs: impl IntoIterator<Item = f64> + Clone, at: fn(f64) -> Epochs) -> anyhow::Result<Vec<Series>> {
+    let of = |method: fn(&Epochs) -> anyhow::Result<f64>| over(xs.clone(), |x| method(&at(x)));
+    Ok(vec![
+        line("zCDP, reshuffled (E12)", of(|epochs| epochs.shuffled(200))?),
+        unsound("zCDP, sampled: estimate (E11)", of(|epochs| epochs.sampled(200))?),
+        line(MOMENTS, of(|epochs| epochs.moments(Conversion::Exact, 200))?),
+    ])
 }

@@ -2,6 +2,7 @@
 
 use super::{Mark, Recipe, Study, Table, Trials, bar, rho, summary};
 use crate::cli::train::spent;
+use indicatif::ProgressBar;
 use paygo_accounting::convert::{Conversion, gaussian, zcdp};
 use paygo_accounting::filter::Gdp;
 use paygo_accounting::individual::FULL;
@@ -58,6 +59,7 @@ const fn line(
 }
 
 pub(in crate::cli::reproduce) const STUDY: Study = Study {
+    key: "feldman-zrnic",
     parts: &[
         "adult",
         "adult:0.3",
@@ -129,49 +131,62 @@ impl Line {
     fn rho(&self) -> f64 {
         self.steps as f64 / (2.0 * self.noise * self.noise)
     }
+
+    /// Their run with a filter, looked at after some steps. Until step k nobody's budget ends, so up to there it is their run without.
+    fn their_run(&self, split: &Split, network: &Network, marks: &[u64], seed: u64) -> anyhow::Result<Vec<Mark>> {
+        // A hair more than ρ: their k steps must fit.
+        let allowance = ExampleBudget::Zcdp { rho: self.rho() * (1.0 + 1e-9) };
+        let recipe = self.recipe(split, network, allowance, self.longer)?;
+        recipe.run(Some(rho(self.rho() * (1.0 + 1e-8))?), marks, seed)
+    }
+
+    /// ε of their k steps as they convert it, and the μ that the exact Gaussian profile gives for the same ε.
+    fn epsilon_and_mu(&self) -> anyhow::Result<(f64, f64)> {
+        let delta = Delta::new(1e-5)?;
+        let (classic, _) = zcdp::epsilon(Conversion::Classic, Rho::new(self.rho())?, delta);
+        Ok((classic.get(), gaussian::budget(classic, delta).get()))
+    }
+
+    /// How many steps μ pays for: more than theirs.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some thousands")]
+    fn steps_within(&self, mu: f64) -> u64 {
+        (mu * mu * self.noise * self.noise) as u64
+    }
+
+    /// The test accuracy after as many steps as μ pays for.
+    fn exact_run(&self, split: &Split, network: &Network, mu: f64, seed: u64) -> anyhow::Result<f64> {
+        let steps = self.steps_within(mu);
+        let limit = Amount::from_f64_down(mu * mu * (1.0 + 1e-9)).unwrap_or(Amount::ONE);
+        let recipe = self.recipe(split, network, ExampleBudget::Gdp { mu }, steps)?;
+        let marks = recipe.run(Some(Gdp::with_limit(limit)?), &[steps], seed)?;
+        Ok(marks[marks.len() - 1].test)
+    }
+
+    fn row(&self, split: &Split, network: &Network, trials: Trials, bar: &ProgressBar) -> anyhow::Result<Vec<String>> {
+        let (epsilon, mu) = self.epsilon_and_mu()?;
+        let (mut plain, mut filtered, mut exact) = (Vec::new(), Vec::new(), Vec::new());
+        for seed in trials.seeds() {
+            let marks = self.their_run(split, network, &[self.steps, self.longer], seed)?;
+            plain.push(marks[0].test);
+            filtered.push(marks[marks.len() - 1].test);
+            exact.push(self.exact_run(split, network, mu, seed)?);
+            bar.inc(1);
+        }
+        Ok(vec![
+            self.epsilon.to_string(),
+            format!("{epsilon:.4}"),
+            self.plain.into(),
+            summary(&plain),
+            self.filtered.into(),
+            summary(&filtered),
+            format!("{} ({} steps)", summary(&exact), self.steps_within(mu)),
+        ])
+    }
 }
 
 fn accuracies(set: Set, split: &Split, network: &Network, lines: &[&Line], trials: Trials) -> anyhow::Result<Table> {
-    let mut rows = Vec::new();
     let bar = bar(lines.len() as u64 * trials.count, &format!("[FZ] {}", set.name()))?;
-    for line in lines {
-        // Until step k nobody's budget ends, so one run serves both of their columns. A hair more than ρ: their k steps must fit.
-        let allowance = ExampleBudget::Zcdp { rho: line.rho() * (1.0 + 1e-9) };
-        // The exact Gaussian profile gives their ε, as they convert it, more steps.
-        let delta = Delta::new(1e-5)?;
-        let (classic, _) = zcdp::epsilon(Conversion::Classic, Rho::new(line.rho())?, delta);
-        let mu = gaussian::budget(classic, delta).get();
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some thousands")]
-        let more = (mu * mu * line.noise * line.noise) as u64;
-        let (mut plain, mut filtered, mut exact) = (Vec::new(), Vec::new(), Vec::new());
-        for trial in 0..trials.count {
-            let seed = trials.seed + trial;
-            let marks = line.recipe(split, network, allowance, line.longer)?.run(
-                Some(rho(line.rho() * (1.0 + 1e-8))?),
-                &[line.steps, line.longer],
-                seed,
-            )?;
-            plain.push(marks[0].test);
-            filtered.push(marks[marks.len() - 1].test);
-            let limit = Amount::from_f64_down(mu * mu * (1.0 + 1e-9)).unwrap_or(Amount::ONE);
-            let marks = line.recipe(split, network, ExampleBudget::Gdp { mu }, more)?.run(
-                Some(Gdp::with_limit(limit)?),
-                &[more],
-                seed,
-            )?;
-            exact.push(marks[marks.len() - 1].test);
-            bar.inc(1);
-        }
-        rows.push(vec![
-            line.epsilon.to_string(),
-            format!("{:.4}", classic.get()),
-            line.plain.into(),
-            summary(&plain),
-            line.filtered.into(),
-            summary(&filtered),
-            format!("{} ({more} steps)", summary(&exact)),
-        ]);
-    }
+    let rows = lines.iter().map(|line| line.row(split, network, trials, &bar)).collect::<anyhow::Result<_>>()?;
     bar.finish_and_clear();
     Ok(Table {
         title: format!("[FZ] {}: test accuracy in percent", set.name()),
@@ -196,13 +211,7 @@ fn accuracies(set: Set, split: &Split, network: &Network, lines: &[&Line], trial
 /// Fig. 2: what people have spent at k/2, k and k_max, for ε = 0.3.
 fn odometers(split: &Split, network: &Network, trials: Trials) -> anyhow::Result<Table> {
     let line = &MNIST[0];
-    let allowance = ExampleBudget::Zcdp { rho: line.rho() * (1.0 + 1e-9) };
-    let at = [line.steps / 2, line.steps, line.longer];
-    let marks = line.recipe(split, network, allowance, line.longer)?.run(
-        Some(rho(line.rho() * (1.0 + 1e-8))?),
-        &at,
-        trials.seed,
-    )?;
+    let marks = line.their_run(split, network, &[line.steps / 2, line.steps, line.longer], trials.seed)?;
     let column = |mark: &Mark| -> [u64; 11] {
         let mut counts = [0; 11];
         for &share in mark.spent.as_deref().unwrap_or_default() {

@@ -28,7 +28,7 @@ use std::path::Path;
 const DELTA: f64 = 1e-6;
 const BATCH: f64 = 512.0;
 
-pub(in crate::cli::reproduce) const STUDY: Study = Study { parts: &["policies", "early"], tables };
+pub(in crate::cli::reproduce) const STUDY: Study = Study { key: "lecuyer", parts: &["policies", "early"], tables };
 
 fn tables(data: &Path, trials: Trials, only: Option<&str>) -> anyhow::Result<Vec<Table>> {
     let split = Set::Cifar10.load(data)?;
@@ -154,8 +154,7 @@ fn policies(split: &Split, trials: Trials) -> anyhow::Result<Table> {
     let mut rows = Vec::new();
     for (name, policy, paper) in policies {
         let (mut accuracies, mut epochs) = (Vec::new(), Vec::new());
-        for trial in 0..trials.count {
-            let seed = trials.seed + trial;
+        for seed in trials.seeds() {
             let outcome = run(&network, split, policy.clone(), filter.clone(), &plan, Stop::default(), None, seed)?;
             accuracies.push(outcome.accuracy);
             epochs.push(outcome.epochs.to_string());
@@ -224,8 +223,7 @@ fn early(split: &Split, trials: Trials) -> anyhow::Result<Table> {
     let mut rows = Vec::new();
     for (name, policy, paper) in policies {
         let (mut epochs, mut spent, mut accuracies) = (Vec::new(), Vec::new(), Vec::new());
-        for trial in 0..trials.count {
-            let seed = trials.seed + trial;
+        for seed in trials.seeds() {
             let start = pretrained(&network, &before.train, seed)?;
             let stop = Stop { epochs: Some(50), target: Some(target), ..Stop::default() };
             let outcome = run(&network, &after, policy.clone(), filter.clone(), &plan, stop, Some(start), seed)?;

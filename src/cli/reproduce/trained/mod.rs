@@ -6,6 +6,7 @@ mod feldman_zrnic;
 mod lecuyer;
 mod yu;
 
+use crate::cli::output::{print, table};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use paygo_accounting::filter::{Filter, Rule, Zcdp};
@@ -33,6 +34,12 @@ pub(super) struct Trials {
     pub(super) seed: u64,
 }
 
+impl Trials {
+    fn seeds(self) -> impl Iterator<Item = u64> {
+        (0..self.count).map(move |trial| self.seed + trial)
+    }
+}
+
 impl std::fmt::Display for Trials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let trials = if self.count == 1 { "trial" } else { "trials" };
@@ -48,6 +55,27 @@ pub(super) struct Table {
     pub(super) rows: Vec<Vec<String>>,
     /// File names and drawings.
     pub(super) figures: Vec<(&'static str, String)>,
+}
+
+impl Table {
+    /// For programs, with what made it.
+    pub(super) fn json(&self, command: &str) -> serde_json::Value {
+        serde_json::json!({
+            "title": self.title, "about": self.about, "command": command, "header": self.header, "rows": self.rows,
+        })
+    }
+
+    /// Prints it, and puts its drawings into a folder.
+    pub(super) fn show(self, command: &str, folder: &Path) -> anyhow::Result<()> {
+        print(&format!("{}\n{}\n{command}\n{}\n", self.title, self.about, table(&self.header, self.rows)))?;
+        for (name, svg) in self.figures {
+            let path = folder.join(name);
+            std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+            std::fs::write(&path, svg).with_context(|| path.display().to_string())?;
+            print(&format!("drawn in {}", path.display()))?;
+        }
+        Ok(())
+    }
 }
 
 /// A run to be made.
@@ -147,8 +175,18 @@ fn bar(count: u64, what: &str) -> anyhow::Result<ProgressBar> {
 
 /// What can be trained of a paper.
 pub(super) struct Study {
+    /// Its word on the command line.
+    pub(super) key: &'static str,
     /// The parts that can be asked for alone.
     pub(super) parts: &'static [&'static str],
     /// All tables, or those of one part.
     pub(super) tables: fn(&Path, Trials, Option<&str>) -> anyhow::Result<Vec<Table>>,
+}
+
+impl Study {
+    /// What makes its tables.
+    pub(super) fn command(&self, trials: Trials, only: Option<&str>) -> String {
+        let only = only.map_or_else(String::new, |only| format!(" --only {only}"));
+        format!("paygo reproduce {} --data DIR{only} --trials {} --seed {}", self.key, trials.count, trials.seed)
+    }
 }
