@@ -7,6 +7,7 @@
 use paygo::accounting::account::{Question, rows};
 use paygo::accounting::convert::Conversion;
 use paygo::accounting::cost::Cost;
+use paygo::accounting::curve::Orders;
 use paygo::accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Gdp, Mixture, Pure, Union, Zcdp};
 use paygo::accounting::guarantee::Basis;
 use paygo::accounting::mechanism::Mechanism;
@@ -101,6 +102,51 @@ impl Workload {
         Ok(wanted.map(|row| row.epsilon.get()).fold(f64::INFINITY, f64::min))
     }
 
+    /// The most steps that the budget allows in advance.
+    fn most(&self) -> Result<u64> {
+        let epsilon = self.budget()?.epsilon().get();
+        Ok(last_true(1, self.longest, |n| self.fixed(n).is_ok_and(|e| e <= epsilon)).unwrap_or(0))
+    }
+
+    /// The order that the classic conversion would choose.
+    fn order(&self) -> Result<Order> {
+        let budget = self.budget()?;
+        let log = -paygo::numeric::elementary::ln(budget.delta().get());
+        Ok(Order::new(1.0 + log * 2.0 / budget.epsilon().get())?)
+    }
+
+    fn rules(&self, plan: &Cost) -> Result<[(&'static str, AnyRule); 7]> {
+        let budget = self.budget()?;
+        Ok([
+            ("mixture", Mixture::new(budget)?.into()),
+            ("mixture, for the plan", Mixture::for_plan(budget, plan)?.into()),
+            ("union", Union::new(budget)?.into()),
+            ("fixed-order, 1 + 2·ln(1/δ)/ε", FixedOrder::new(self.order()?, budget)?.into()),
+            ("zcdp", Zcdp::new(budget)?.into()),
+            ("gdp", Gdp::new(budget)?.into()),
+            ("pure", Pure::new(budget)?.into()),
+        ])
+    }
+
+    fn boundaries(&self) -> Result<[AnyBoundary; 8]> {
+        let (budget, order, none) = (self.budget()?, self.order()?, Amount::ZERO);
+        let (delta, target) = (budget.delta(), Epsilon::new(budget.epsilon().get())?);
+        let prior = Prior::log_spaced();
+        let finite = Orders::new(prior.orders().as_slice()[..prior.weights().len()].to_vec())?;
+        let whole = Conversion::Classic.budget(order, target, delta).map_or(0.0, Divergence::get);
+        let quarter = Amount::from_f64_up(whole / 4.0);
+        Ok([
+            VilleMixture::new(delta, prior.clone())?.into(),
+            VilleUnion::new(delta, prior)?.into(),
+            VilleFixed::new(order, delta)?.into(),
+            Doubling::new(delta, finite)?.into(),
+            Restart::new(order, quarter, delta)?.into(),
+            Linear::for_target(target, delta, none)?.into(),
+            NormalMixture::for_target(target, delta, none)?.into(),
+            Stitched::new(delta, none)?.into(),
+        ])
+    }
+
     /// How many steps a rule admits, one by one; `None` when a step has no price in its currency.
     fn admitted(&self, rule: AnyRule) -> Result<Option<u64>> {
         let mut filter = Filter::new(rule, Neighbors::AddRemove);
@@ -126,94 +172,84 @@ impl Workload {
     }
 }
 
-/// A cell of a table.
-fn cell<T: ToString>(value: Option<T>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+/// A table, with a column for each workload.
+#[derive(Default)]
+struct Table {
+    rows: Vec<(String, Vec<String>)>,
 }
 
-#[expect(clippy::print_stdout, reason = "its output is its purpose")]
-fn table(title: &str, rows: &[(String, Vec<String>)]) {
-    println!("| {title} | {} |", WORKLOADS.map(|w| w.name).join(" | "));
-    println!("| --- |{}", " --- |".repeat(WORKLOADS.len()));
-    for (name, cells) in rows {
-        println!("| {name} | {} |", cells.join(" | "));
+impl Table {
+    /// One more cell in a row.
+    fn push(&mut self, row: &str, cell: String) {
+        match self.rows.iter_mut().find(|(known, _)| known == row) {
+            Some((_, cells)) => cells.push(cell),
+            None => self.rows.push((row.to_owned(), vec![cell])),
+        }
     }
-    println!();
+
+    #[expect(clippy::print_stdout, reason = "its output is its purpose")]
+    fn print(&self, explanation: &str, title: &str) {
+        println!("{explanation}\n");
+        println!("| {title} | {} |", WORKLOADS.map(|w| w.name).join(" | "));
+        println!("| --- |{}", " --- |".repeat(WORKLOADS.len()));
+        for (name, cells) in &self.rows {
+            println!("| {name} | {} |", cells.join(" | "));
+        }
+        println!();
+    }
 }
 
-#[expect(clippy::print_stdout, reason = "its output is its purpose")]
+/// What has no price in a currency has a dash.
+fn cell<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), text)
+}
+
+/// How many steps each filter admits, one by one.
+fn filters(table: &mut Table, workload: &Workload, steps: u64, plan: &Cost) -> Result<()> {
+    table.push("budget (ε, δ)", format!("{}, {}", workload.epsilon, workload.delta));
+    table.push("**fixed in advance**", steps.to_string());
+    for (name, rule) in workload.rules(plan)? {
+        table.push(name, cell(workload.admitted(rule)?, |admitted| admitted.to_string()));
+    }
+    Ok(())
+}
+
+/// The least ε at which the filter that knows the plan would admit all of it.
+fn followed(table: &mut Table, workload: &Workload, steps: u64, plan: &Cost) -> Result<()> {
+    let budget = workload.budget()?;
+    let filter = Filter::new(Mixture::for_plan(budget, plan)?, Neighbors::AddRemove);
+    let least = filter.rule().least_epsilon(filter.price(plan)?.lanes()).get();
+    let renyi = rows(plan, Question::EpsilonAt(budget.delta()));
+    let renyi = renyi.iter().find(|row| row.method == "renyi-exact").map_or(f64::NAN, |row| row.epsilon.get());
+    table.push("steps in the plan", steps.to_string());
+    table.push("ε fixed in advance, Rényi", format!("{renyi:.4}"));
+    table.push("ε that the filter for the plan needs", format!("{least:.4}"));
+    table.push("more than Rényi", format!("{:.1} %", 100.0 * (least / renyi - 1.0)));
+    Ok(())
+}
+
+/// What each odometer reads after as many steps.
+fn odometers(table: &mut Table, workload: &Workload, steps: u64) -> Result<()> {
+    table.push("steps", steps.to_string());
+    table.push("**fixed in advance**", format!("{:.3}", workload.fixed(steps)?));
+    for boundary in workload.boundaries()? {
+        let name = boundary.word();
+        table.push(name, cell(workload.reading(boundary, steps)?, |reading| format!("{reading:.3}")));
+    }
+    Ok(())
+}
+
 fn main() -> Result<()> {
-    let mut filters: Vec<(String, Vec<String>)> = Vec::new();
-    let mut odometers: Vec<(String, Vec<String>)> = Vec::new();
-    let mut followed: Vec<(String, Vec<String>)> = Vec::new();
-    let push = |rows: &mut Vec<(String, Vec<String>)>, name: &str, value: String| match rows
-        .iter_mut()
-        .find(|(known, _)| known == name)
-    {
-        Some((_, cells)) => cells.push(value),
-        None => rows.push((name.to_owned(), vec![value])),
-    };
+    let mut tables = [Table::default(), Table::default(), Table::default()];
     for workload in &WORKLOADS {
-        let budget = workload.budget()?;
-        let (epsilon, delta) = (budget.epsilon(), budget.delta());
-        let steps =
-            last_true(1, workload.longest, |n| workload.fixed(n).is_ok_and(|e| e <= epsilon.get())).unwrap_or(0);
+        let steps = workload.most()?;
         let plan = workload.plan(steps)?;
-        push(&mut filters, "budget (ε, δ)", format!("{}, {}", workload.epsilon, workload.delta));
-        push(&mut filters, "**fixed in advance**", steps.to_string());
-        let order = Order::new(1.0 + (-paygo::numeric::elementary::ln(delta.get())) * 2.0 / epsilon.get())?;
-        let rules: Vec<(&str, AnyRule)> = vec![
-            ("mixture", Mixture::new(budget)?.into()),
-            ("mixture, for the plan", Mixture::for_plan(budget, &plan)?.into()),
-            ("union", Union::new(budget)?.into()),
-            ("fixed-order, 1 + 2·ln(1/δ)/ε", FixedOrder::new(order, budget)?.into()),
-            ("zcdp", Zcdp::new(budget)?.into()),
-            ("gdp", Gdp::new(budget)?.into()),
-            ("pure", Pure::new(budget)?.into()),
-        ];
-        for (name, rule) in rules {
-            push(&mut filters, name, cell(workload.admitted(rule)?));
-        }
-        // The least ε at which the filter that knows the plan would admit all of it.
-        let fixed = workload.fixed(steps)?;
-        let rule = Mixture::for_plan(budget, &plan)?;
-        let filter = Filter::new(rule, Neighbors::AddRemove);
-        let least = filter.rule().least_epsilon(filter.price(&plan)?.lanes()).get();
-        let renyi = rows(&plan, Question::EpsilonAt(delta));
-        let renyi = renyi.iter().find(|row| row.method == "renyi-exact").map_or(f64::NAN, |row| row.epsilon.get());
-        push(&mut followed, "steps in the plan", steps.to_string());
-        push(&mut followed, "ε fixed in advance, Rényi", format!("{renyi:.4}"));
-        push(&mut followed, "ε that the filter for the plan needs", format!("{least:.4}"));
-        push(&mut followed, "more than Rényi", format!("{:.1} %", 100.0 * (least / renyi - 1.0)));
-
-        push(&mut odometers, "steps", steps.to_string());
-        push(&mut odometers, "**fixed in advance**", format!("{fixed:.3}"));
-        let (prior, none) = (Prior::log_spaced(), Amount::ZERO);
-        let finite =
-            paygo::accounting::curve::Orders::new(prior.orders().as_slice()[..prior.weights().len()].to_vec())?;
-        let target = Epsilon::new(epsilon.get())?;
-        let whole = Conversion::Classic.budget(order, target, delta).map_or(0.0, Divergence::get);
-        let quarter = Amount::from_f64_up(whole / 4.0);
-        let boundaries: Vec<AnyBoundary> = vec![
-            VilleMixture::new(delta, prior.clone())?.into(),
-            VilleUnion::new(delta, prior.clone())?.into(),
-            VilleFixed::new(order, delta)?.into(),
-            Doubling::new(delta, finite)?.into(),
-            Restart::new(order, quarter, delta)?.into(),
-            Linear::for_target(target, delta, none)?.into(),
-            NormalMixture::for_target(target, delta, none)?.into(),
-            Stitched::new(delta, none)?.into(),
-        ];
-        for boundary in boundaries {
-            let name = boundary.word();
-            push(&mut odometers, name, cell(workload.reading(boundary, steps)?.map(|reading| format!("{reading:.3}"))));
-        }
+        filters(&mut tables[0], workload, steps, &plan)?;
+        followed(&mut tables[1], workload, steps, &plan)?;
+        odometers(&mut tables[2], workload, steps)?;
     }
-    println!("Steps that each filter admits, one by one:\n");
-    table("filter", &filters);
-    println!("A plan that is followed, under the filter that was told the plan:\n");
-    table("", &followed);
-    println!("What each odometer reads after as many steps as the budget allows in advance:\n");
-    table("odometer", &odometers);
+    tables[0].print("Steps that each filter admits, one by one:", "filter");
+    tables[1].print("A plan that is followed, under the filter that was told the plan:", "");
+    tables[2].print("What each odometer reads after as many steps as the budget allows in advance:", "odometer");
     Ok(())
 }

@@ -316,3 +316,38 @@ fn links_lead_somewhere() {
     }
     assert!(documents.len() >= 20 && checked > 300, "only {checked} links in {} documents", documents.len());
 }
+
+/// Lines of each function of a formatted file, by name.
+fn functions(code: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = code.lines().collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let is_end = |line: &str| line.trim_start() == "}" || line.ends_with(';');
+    let mut found = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
+        let Some((before, name)) = line.trim_start().split_once("fn ") else { continue };
+        let modifier = |word: &str| matches!(word, "const" | "async" | "unsafe") || word.starts_with("pub");
+        if !before.split_whitespace().all(modifier) {
+            continue;
+        }
+        let rest = lines[i + 1..].iter().position(|other| indent(other) == indent(line) && is_end(other));
+        let more = if line.ends_with(['}', ';']) { 0 } else { rest.map_or(0, |rest| rest + 1) };
+        found.push((name.split(['(', '<']).next().unwrap_or(name), 1 + more));
+    }
+    found
+}
+
+/// CONTRIBUTING: a function is at most 60 lines. A table of data is a constant.
+#[test]
+fn no_function_is_longer_than_60_lines() {
+    let not_yet = ["crates/accounting/src/privacy_loss.rs"];
+    let mut looked_at = 0;
+    for path in files_below(root(), "rs") {
+        let code = std::fs::read_to_string(root().join(&path)).expect("a file");
+        for (name, lines) in functions(&code) {
+            let excepted = not_yet.iter().any(|known| path.starts_with(known));
+            assert!(lines <= 60 || excepted, "{path}: {name} has {lines} lines");
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at > 2000, "only {looked_at} functions found");
+}

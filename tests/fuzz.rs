@@ -56,53 +56,58 @@ fn plan_numbers() {
     });
 }
 
+fn rules() -> [AnyRule; 7] {
+    let budget = Budget::from_decimal("2", "1e-5").expect("a budget");
+    let with_slack = budget.with_slack(Amount::from_decimal_down("0.000001").expect("slack")).expect("room for it");
+    [
+        Mixture::new(with_slack).expect("a rule").into(),
+        Union::new(with_slack).expect("a rule").into(),
+        FixedOrder::new(Order::new(8.0).expect("an order"), with_slack).expect("a rule").into(),
+        Zcdp::new(with_slack).expect("a rule").into(),
+        Gdp::new(budget).expect("a rule").into(),
+        Pure::new(budget).expect("a rule").into(),
+        Approximate::new(with_slack).expect("a rule").into(),
+    ]
+}
+
+fn boundaries() -> [AnyBoundary; 4] {
+    let (delta, slack) = (Delta::new(1e-5).expect("δ"), Amount::from_decimal_down("0.000001").expect("slack"));
+    [
+        VilleMixture::new(delta, Prior::log_spaced()).expect("a boundary").into(),
+        Restart::new(Order::new(8.0).expect("an order"), Amount::ONE, delta).expect("a boundary").into(),
+        Linear::for_target(Epsilon::new(1.0).expect("ε"), delta, slack).expect("a boundary").into(),
+        Stitched::new(delta, slack).expect("a boundary").into(),
+    ]
+}
+
+/// A cost with these numbers in it, if they can be.
+fn any_cost(x: f64, y: f64, word: u8) -> Option<Cost> {
+    let mechanism = match word % 6 {
+        0 => Mechanism::gaussian(x),
+        1 => Mechanism::laplace(x),
+        2 => Mechanism::pure(x),
+        3 => Mechanism::poisson_sampled_gaussian(y.fract(), x),
+        4 => Epsilon::new(x)
+            .and_then(|epsilon| Ok(Mechanism::from(mechanism::Approximate { epsilon, delta: Delta::new(y.fract())? }))),
+        _ => Rho::new(x).map(|rho| Mechanism::from(mechanism::Zcdp { rho })),
+    };
+    Cost::of(&mechanism.ok()?, Neighbors::AddRemove).ok()
+}
+
 /// Any numbers against any rule and boundary: a typed error, a refusal that changes nothing, or sums that the rule allows.
 #[test]
 fn filters_and_odometers() {
-    let budget = Budget::from_decimal("2", "1e-5").unwrap();
-    let with_slack = budget.with_slack(Amount::from_decimal_down("0.000001").unwrap()).unwrap();
-    let order = Order::new(8.0).unwrap();
-    let rules: [AnyRule; 7] = [
-        Mixture::new(with_slack).unwrap().into(),
-        Union::new(with_slack).unwrap().into(),
-        FixedOrder::new(order, with_slack).unwrap().into(),
-        Zcdp::new(with_slack).unwrap().into(),
-        Gdp::new(budget).unwrap().into(),
-        Pure::new(budget).unwrap().into(),
-        Approximate::new(with_slack).unwrap().into(),
-    ];
-    let delta = Delta::new(1e-5).unwrap();
-    let slack = Amount::from_decimal_down("0.000001").unwrap();
-    let boundaries: [AnyBoundary; 4] = [
-        VilleMixture::new(delta, Prior::log_spaced()).unwrap().into(),
-        Restart::new(order, Amount::ONE, delta).unwrap().into(),
-        Linear::for_target(Epsilon::new(1.0).unwrap(), delta, slack).unwrap().into(),
-        Stitched::new(delta, slack).unwrap().into(),
-    ];
+    let (rules, boundaries) = (rules(), boundaries());
     check!().with_type::<(f64, f64, u64, u8)>().for_each(|&(x, y, n, word)| {
-        let (x, y) = (x.abs(), y.abs());
-        let mechanism = match word % 6 {
-            0 => Mechanism::gaussian(x),
-            1 => Mechanism::laplace(x),
-            2 => Mechanism::pure(x),
-            3 => Mechanism::poisson_sampled_gaussian(y.fract(), x),
-            4 => Epsilon::new(x).and_then(|e| {
-                Ok(Mechanism::from(mechanism::Approximate { epsilon: e, delta: Delta::new(y.fract())? }))
-            }),
-            _ => Rho::new(x).map(|rho| Mechanism::from(mechanism::Zcdp { rho })),
-        };
-        let Ok(cost) = mechanism.map_err(drop).and_then(|m| Cost::of(&m, Neighbors::AddRemove).map_err(drop)) else {
-            return;
-        };
-        let Ok(cost) = cost.repeat(n % (1 << 40) + 1) else { return };
+        let Some(cost) = any_cost(x.abs(), y.abs(), word) else { return };
+        let count = n % (1 << 40) + 1;
+        let Ok(cost) = cost.repeat(count) else { return };
         for rule in &rules {
             let mut filter = Filter::new(rule.clone(), Neighbors::AddRemove);
             let before = filter.clone();
             match filter.request(&cost) {
                 Ok(Decision::Admitted(_)) => assert!(rule.allows(filter.sums().lanes())),
-                Ok(Decision::Refused(refusal)) => {
-                    assert!(filter == before && refusal.largest_count < n % (1 << 40) + 1);
-                }
+                Ok(Decision::Refused(refusal)) => assert!(filter == before && refusal.largest_count < count),
                 Err(_) => assert!(filter == before),
             }
             let admitted = rule.allows(filter.sums().lanes());

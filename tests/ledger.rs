@@ -22,7 +22,11 @@ impl Place {
 
     /// `paygo ledger --ledger a.ledger …`
     fn ledger(&self, arguments: &[&str]) -> Output {
-        self.command(&[&["ledger", "--ledger", "a.ledger"], arguments].concat()).output().expect("runs")
+        self.ledger_in("a.ledger", arguments)
+    }
+
+    fn ledger_in(&self, file: &str, arguments: &[&str]) -> Output {
+        self.command(&[&["ledger", "--ledger", file], arguments].concat()).output().expect("runs")
     }
 
     #[track_caller]
@@ -249,11 +253,11 @@ fn a_stream_says_what_a_ledger_needs() {
     assert!(String::from_utf8_lossy(&alone.stderr).contains("--dataset"));
 }
 
+/// Backups while somebody spends: each is a ledger as it was at some moment.
 #[test]
-fn a_log_goes_elsewhere_and_comes_back() {
+fn a_backup_is_a_ledger_as_it_was() {
     let place = Place::new();
     place.json(0, &["create", "sales", "--kind", "zcdp", "--rho", "1000"]);
-    // Backups while somebody spends: each is a ledger as it was at some moment.
     thread::scope(|scope| {
         let spender = scope.spawn(|| {
             for n in 0..40 {
@@ -266,44 +270,36 @@ fn a_log_goes_elsewhere_and_comes_back() {
             backups += 1;
         }
         for backup in 0..backups {
-            let file = format!("backup-{backup}.ledger");
-            let verified = place.command(&["ledger", "--ledger", &file, "verify"]).output().expect("runs");
+            let verified = place.ledger_in(&format!("backup-{backup}.ledger"), &["verify"]);
             assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
         }
     });
     place.complains(&["backup", "backup-0.ledger"], "is there already; a backup is a new file");
+}
+
+#[test]
+fn a_log_goes_elsewhere_and_comes_back() {
+    let place = Place::new();
+    place.json(0, &["create", "sales", "--kind", "zcdp", "--rho", "1000"]);
+    for n in 0..10 {
+        place.json(0, &["spend", "sales", &format!("q{n}"), "{\"zcdp\": {\"rho\": \"0.5\"}}"]);
+    }
     let last = place.json(0, &["spend", "sales", "last", "{\"zcdp\": {\"rho\": \"1\"}}"]);
-    let log = place.ledger(&["export"]).stdout;
-    let at = |name: &str| place.folder.path().join(name);
-    std::fs::write(at("log.jsonl"), &log).expect("written");
-    let import =
-        |ledger: &str, log: &str| place.command(&["ledger", "--ledger", ledger, "import", log]).output().expect("runs");
-    assert!(import("new.ledger", "log.jsonl").status.success());
+    let text = String::from_utf8(place.ledger(&["export"]).stdout).expect("text");
+    let write = |name: &str, text: &str| std::fs::write(place.folder.path().join(name), text).expect("written");
+    write("log.jsonl", &text);
+    assert!(place.ledger_in("new.ledger", &["import", "log.jsonl"]).status.success());
     let receipt = format!("{}:{}", last["entry"], last["receipt"].as_str().expect("text"));
-    let verified =
-        place.command(&["ledger", "--ledger", "new.ledger", "verify", "--receipt", &receipt]).output().expect("runs");
+    let verified = place.ledger_in("new.ledger", &["verify", "--receipt", &receipt]);
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
-    let again = place.command(&[
-        "ledger",
-        "--ledger",
-        "new.ledger",
-        "--json",
-        "spend",
-        "sales",
-        "last",
-        "{\"zcdp\": {\"rho\": \"1\"}}",
-    ]);
-    let again: Value = {
-        let mut again = again;
-        serde_json::from_slice(&again.output().expect("runs").stdout).expect("JSON")
-    };
+    let again = place.ledger_in("new.ledger", &["--json", "spend", "sales", "last", "{\"zcdp\": {\"rho\": \"1\"}}"]);
+    let again: Value = serde_json::from_slice(&again.stdout).expect("JSON");
     assert_eq!((&again["repeated"], &again["receipt"]), (&json!(true), &last["receipt"]), "ids came along");
     // Into what is there already, and from what does not hold: nothing.
-    let text = String::from_utf8(log).expect("text");
-    std::fs::write(at("changed.jsonl"), text.replace("\"0.5\"", "\"0.4\"")).expect("written");
+    write("changed.jsonl", &text.replace("\"0.5\"", "\"0.4\""));
     let without: Vec<&str> = text.lines().enumerate().filter(|(line, _)| *line != 7).map(|(_, line)| line).collect();
-    std::fs::write(at("shorter.jsonl"), without.join("\n")).expect("written");
-    std::fs::write(at("empty.jsonl"), "").expect("written");
+    write("shorter.jsonl", &without.join("\n"));
+    write("empty.jsonl", "");
     for (ledger, log, said) in [
         ("new.ledger", "log.jsonl", "entries already"),
         ("other.ledger", "changed.jsonl", "holds digest"),
@@ -311,9 +307,10 @@ fn a_log_goes_elsewhere_and_comes_back() {
         ("other.ledger", "empty.jsonl", "no entry"),
         ("other.ledger", "none.jsonl", "none.jsonl"),
     ] {
-        let output = import(ledger, log);
+        let output = place.ledger_in(ledger, &["import", log]);
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && complaint.contains(said), "{log}: {complaint}");
     }
-    assert!(import("other.ledger", "log.jsonl").status.success(), "nothing of those was taken over");
+    let whole = place.ledger_in("other.ledger", &["import", "log.jsonl"]);
+    assert!(whole.status.success(), "nothing of those was taken over");
 }

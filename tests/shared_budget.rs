@@ -36,6 +36,12 @@ impl Place {
         both(&output)
     }
 
+    /// A command line without spaces inside of its arguments.
+    #[track_caller]
+    fn line(&self, code: i32, line: &str) -> String {
+        self.run(code, &line.split(' ').collect::<Vec<_>>())
+    }
+
     fn ledger(&self, arguments: &[&str]) -> Value {
         let output = self
             .command(&[&["ledger", "--ledger", "our.ledger", "--json"], arguments].concat())
@@ -105,14 +111,16 @@ fn steps(place: &Path, run: &str) -> u64 {
 fn runs_share_a_budget() {
     let place = Place::new();
     place.write("config.toml", &config());
-    place.run(0, &["ledger", "--ledger", "our.ledger", "create", "digits", "--epsilon", "2.2", "--delta", "1e-5"]);
-    let train = ["train", "config.toml", "--ledger", "our.ledger", "--dataset", "digits", "--out"];
-    let first = place.run(0, &[&train[..], &["first"]].concat());
+    place.line(0, "ledger --ledger our.ledger create digits --epsilon 2.2 --delta 1e-5");
+    let train = |code: i32, out: &str| {
+        place.line(code, &format!("train config.toml --ledger our.ledger --dataset digits --out {out}"))
+    };
+    let first = train(0, "first");
     assert!(first.contains("done after") && first.contains("charged to: dataset digits of our.ledger"), "{first}");
     assert_eq!((place.rounds(), steps(place.0.path(), "first")), (300, 300), "what was drawn, and no more");
     assert!(!first.contains("end early"), "{first}");
     // Who else spends may have seen a checkpoint: what the ledger could end was not fixed in advance.
-    let second = place.run(1, &[&train[..], &["second"]].concat());
+    let second = train(1, "second");
     for (said, run) in [(&first, "first"), (&second, "second")] {
         assert!(!said.contains("fixed in advance"), "{said}");
         let model = std::fs::read(place.0.path().join(run).join("model.safetensors")).expect("a model");
@@ -127,52 +135,27 @@ fn runs_share_a_budget() {
     assert_eq!(shown["reservations"], Value::Array(Vec::new()), "nothing is held any more");
     let step = "{\"poisson_sampled_gaussian\": {\"sampling_probability\": 0.03, \"noise_multiplier\": 1.6}}";
     assert_eq!(place.ledger(&["what-if", "digits", step])["largest_count"], 0, "not one more fits");
-    let third = place.run(2, &[&train[..], &["third"]].concat());
+    let third = train(2, "third");
     assert!(
         third.contains("dataset digits of our.ledger refuses: the budget does not cover a single round"),
         "{third}"
     );
-    assert!(place.run(0, &["ledger", "--ledger", "our.ledger", "verify"]).contains("sound"));
-    // Other people, other neighbors.
-    place.run(
-        0,
-        &[
-            "ledger",
-            "--ledger",
-            "our.ledger",
-            "create",
-            "people",
-            "--epsilon",
-            "2",
-            "--delta",
-            "1e-5",
-            "--privacy-unit",
-            "person",
-        ],
-    );
-    place.run(
-        0,
-        &[
-            "ledger",
-            "--ledger",
-            "our.ledger",
-            "create",
-            "replaced",
-            "--epsilon",
-            "2",
-            "--delta",
-            "1e-5",
-            "--neighbors",
-            "replace-one",
-        ],
-    );
+    assert!(place.line(0, "ledger --ledger our.ledger verify").contains("sound"));
+}
+
+#[test]
+fn a_run_is_charged_to_a_dataset_of_its_kind() {
+    let place = Place::new();
+    place.write("config.toml", &config());
+    place.line(0, "ledger --ledger our.ledger create people --epsilon 2 --delta 1e-5 --privacy-unit person");
+    place.line(0, "ledger --ledger our.ledger create replaced --epsilon 2 --delta 1e-5 --neighbors replace-one");
     for (dataset, wrong) in [
         ("people", "protects one person"),
         ("replaced", "about replace-one neighbors"),
         ("none", "there is no dataset none"),
     ] {
-        let said =
-            place.run(2, &["train", "config.toml", "--ledger", "our.ledger", "--dataset", dataset, "--out", dataset]);
+        let train = format!("train config.toml --ledger our.ledger --dataset {dataset} --out {dataset}");
+        let said = place.line(2, &train);
         assert!(said.contains(wrong), "{said}");
     }
 }
@@ -210,7 +193,7 @@ fn a_killed_run_stays_charged_and_goes_on() {
         "config.toml",
         &config().replace("epsilon = 3\n", "epsilon = 500\n").replace("steps = 300", "steps = 2000"),
     );
-    place.run(0, &["ledger", "--ledger", "our.ledger", "create", "digits", "--epsilon", "500", "--delta", "1e-5"]);
+    place.line(0, "ledger --ledger our.ledger create digits --epsilon 500 --delta 1e-5");
     let mut child = place
         .command(&[
             "train",
@@ -237,9 +220,9 @@ fn a_killed_run_stays_charged_and_goes_on() {
     child.wait().expect("gone");
     let (drawn, charged) = (steps(place.0.path(), "run"), place.rounds());
     assert!(charged >= drawn, "{charged} charged, {drawn} drawn");
-    let other = place.run(2, &["train", "--resume", "run", "--ledger", "other.ledger", "--dataset", "digits"]);
+    let other = place.line(2, "train --resume run --ledger other.ledger --dataset digits");
     assert!(other.contains("began with another --ledger"), "{other}");
-    let output = place.run(0, &["train", "--resume", "run"]);
+    let output = place.line(0, "train --resume run");
     assert!(output.contains("done after") && output.contains("charged to: dataset digits of"), "{output}");
     let all = place.rounds();
     // What the killed process held and did not draw stays charged; nothing that was charged then is charged again.
@@ -255,7 +238,7 @@ fn a_run_that_is_told_to_end_settles() {
     let place = Place::new();
     let config = config().replace("epsilon = 3\n", "epsilon = 500\n").replace("steps = 300", "steps = 200000");
     place.write("config.toml", &config);
-    place.run(0, &["ledger", "--ledger", "our.ledger", "create", "digits", "--epsilon", "500", "--delta", "1e-5"]);
+    place.line(0, "ledger --ledger our.ledger create digits --epsilon 500 --delta 1e-5");
     let child = place
         .command(&["train", "config.toml", "--out", "run", "--ledger", "our.ledger", "--dataset", "digits"])
         .stdout(Stdio::null())
@@ -300,76 +283,42 @@ fn questions_share_a_budget() {
     let mut text = "customer,amount\n".to_owned();
     (0..500).for_each(|customer| writeln!(text, "{customer},{}", customer % 7).expect("text"));
     place.write("sales.csv", &text);
-    place.run(
-        0,
-        &[
-            "ledger",
-            "--ledger",
-            "our.ledger",
-            "create",
-            "sales",
-            "--kind",
-            "zcdp",
-            "--rho",
-            "1",
-            "--privacy-unit",
-            "customer",
-        ],
-    );
+    place.line(0, "ledger --ledger our.ledger create sales --kind zcdp --rho 1 --privacy-unit customer");
     let spent = || place.ledger(&["show", "sales"])["accounts"][0]["spent"]["rho"].as_f64().expect("rho");
-    let query = |code: i32, more: &[&str]| {
-        let ask =
-            ["query", "sales.csv", "--person", "customer", "--ledger", "our.ledger", "--dataset", "sales", "--count"];
-        place.run(code, &[&ask[..], more].concat())
+    let query = |code: i32, more: &str| {
+        let ask = "query sales.csv --person customer --budget rho=0.4 --ledger our.ledger --dataset sales";
+        place.line(code, &format!("{ask} {more}"))
     };
     // Everything that people may ever spend is charged with the first question, and then no more.
-    let personal = ["--budget", "rho=0.4", "--accounts", "a.accounts", "--noise-std", "10"];
-    assert!(query(0, &personal).contains("charged to: dataset sales of our.ledger"));
+    let personal = "--accounts a.accounts --count --noise-std 10";
+    assert!(query(0, personal).contains("charged to: dataset sales of our.ledger"));
     assert!((0.4..0.400_001).contains(&spent()), "{}", spent());
-    query(0, &personal);
-    query(0, &personal);
+    query(0, personal);
+    query(0, personal);
     assert!(spent() < 0.400_001, "{}", spent());
     // A question that could not be asked leaves nothing behind.
-    query(2, &["--budget", "rho=0.4", "--accounts", "b.accounts", "--where", "nothing = 1", "--noise-std", "10"]);
+    query(2, "--accounts b.accounts --count --where nothing=1 --noise-std 10");
     place.write("sales.csv", &format!("{text}7,not a number\n"));
-    let sum = [
-        "query",
-        "sales.csv",
-        "--person",
-        "customer",
-        "--budget",
-        "rho=0.4",
-        "--accounts",
-        "b.accounts",
-        "--ledger",
-        "our.ledger",
-        "--dataset",
-        "sales",
-        "--sum",
-        "amount",
-        "--clip",
-        "0..9",
-        "--noise-std",
-        "90",
-    ];
-    place.run(2, &sum);
+    let sum = "--accounts b.accounts --sum amount --clip 0..9 --noise-std 90";
+    query(2, sum);
     place.write("sales.csv", &text);
     assert!(spent() < 0.400_001, "what was held is given back: {}", spent());
     // Other accounts are charged again, until there is no more.
-    place.run(0, &sum);
+    query(0, sum);
     assert!((0.8..0.800_001).contains(&spent()), "{}", spent());
-    let refused = query(1, &["--budget", "rho=0.4", "--accounts", "c.accounts", "--noise-std", "10"]);
+    let refused = query(1, "--accounts c.accounts --count --noise-std 10");
     assert!(
         refused.contains("refused: dataset sales of our.ledger: dataset: the total would pass the budget"),
         "{refused}"
     );
     assert!(!place.0.path().join("c.accounts").exists());
     // In the worst case each round pays for itself: 1 / (2 · 10²).
-    query(0, &["--budget", "rho=0.4", "--mode", "worst-case", "--accounts", "w.accounts", "--noise-std", "10"]);
+    let worst_case = "--mode worst-case --accounts w.accounts --count --noise-std 10";
+    query(0, worst_case);
     assert!((0.805..0.805_001).contains(&spent()), "{}", spent());
-    query(0, &["--budget", "rho=0.4", "--mode", "worst-case", "--accounts", "w.accounts", "--noise-std", "10"]);
+    query(0, worst_case);
     assert!((0.81..0.810_001).contains(&spent()), "{}", spent());
-    assert!(place.run(0, &["ledger", "--ledger", "our.ledger", "verify"]).contains("sound"));
+    assert!(place.line(0, "ledger --ledger our.ledger verify").contains("sound"));
 }
 
 /// A question that is told to end while rows are read has charged nothing, and leaves nothing behind.
@@ -379,8 +328,7 @@ fn a_question_that_is_told_to_end_gives_back_what_it_held() {
     let mut text = "customer,amount\n".to_owned();
     (0..3_000_000).for_each(|row| writeln!(text, "{},{}", row % 1000, row % 7).expect("text"));
     place.write("sales.csv", &text);
-    let create = ["create", "sales", "--kind", "zcdp", "--rho", "10", "--privacy-unit", "customer"];
-    place.run(0, &[&["ledger", "--ledger", "our.ledger"][..], &create].concat());
+    place.line(0, "ledger --ledger our.ledger create sales --kind zcdp --rho 10 --privacy-unit customer");
     let ask = ["query", "sales.csv", "--person", "customer", "--budget", "rho=0.4", "--accounts", "a.accounts"];
     let more = ["--noise-std", "10", "--ledger", "our.ledger", "--dataset", "sales", "--count"];
     let accounts = place.0.path().join("a.accounts");
@@ -411,14 +359,12 @@ fn questions_about_blocks() {
     let place = Place::new();
     place.write("sales.csv", "customer,amount\n1,2\n2,3\n");
     let ledger = ["ledger", "--ledger", "our.ledger"];
-    let create = ["create", "sales", "--kind", "zcdp", "--rho", "1", "--privacy-unit", "customer", "--blocks", "a,b,c"];
-    place.run(0, &[&ledger[..], &create].concat());
+    place.line(0, "ledger --ledger our.ledger create sales --kind zcdp --rho 1 --privacy-unit customer --blocks a,b,c");
     let full = ["spend", "sales", "all of b", r#"{"zcdp": {"rho": 1}}"#, "--blocks", "b"];
     place.run(0, &[&ledger[..], &full].concat());
     let query = |code: i32, blocks: &str| {
-        let ask = ["query", "sales.csv", "--person", "customer", "--budget", "rho=0.4", "--accounts", "a.accounts"];
-        let more = ["--noise-std", "10", "--ledger", "our.ledger", "--dataset", "sales", "--count", "--blocks", blocks];
-        place.run(code, &[&ask[..], &more].concat())
+        let ask = "query sales.csv --person customer --budget rho=0.4 --accounts a.accounts --count --noise-std 10";
+        place.line(code, &format!("{ask} --ledger our.ledger --dataset sales --blocks {blocks}"))
     };
     let spent = || {
         let accounts = place.ledger(&["show", "sales"])["accounts"].clone();
@@ -434,5 +380,5 @@ fn questions_about_blocks() {
     assert_eq!(spent(), [4.0, 10.0, 4.0], "charged once");
     query(1, "all");
     assert_eq!(spent(), [4.0, 10.0, 4.0], "what was charged stays");
-    assert!(place.run(0, &[&ledger[..], &["verify"]].concat()).contains("sound"));
+    assert!(place.line(0, "ledger --ledger our.ledger verify").contains("sound"));
 }

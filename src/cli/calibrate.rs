@@ -3,6 +3,7 @@
 use super::arguments::{CountArgument, Decimal, delta};
 use super::output::{json_number, print, print_json, shown_fine};
 use super::unknown::{Sought, UnknownPlan};
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use paygo_accounting::calibrate::{
     Calibrated, CalibratedCount, CalibrationError, Target, TargetCost, largest_sampling_probability, least_noise,
@@ -180,23 +181,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 fn answer(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
-        What::Plan { plan, target, json } => {
-            let plan = UnknownPlan::read(plan)?;
-            match plan.sought {
-                Sought::Count => {
-                    let found = most_count(target.target()?, |count| plan.cost_at(&count.to_string()))?;
-                    let name = if *json { "value" } else { "count" };
-                    show_count(name, &found, target, plan.neighbors, Map::new(), *json)
-                }
-                Sought::Real(name, sense, range) => {
-                    let cost_at = |value: f64| plan.cost_at(&value.to_string());
-                    let found = on_grid(name, target.target()?, range, sense, cost_at)?;
-                    // The number itself may be an epsilon or a rho, as its price is.
-                    let name = if *json { "value" } else { name };
-                    show_real(name, &found, target, plan.neighbors, *json)
-                }
-            }
-        }
+        What::Plan { plan, target, json } => unknown(&UnknownPlan::read(plan)?, target, *json),
         What::Noise { target, steps, sampling_probability, json } => {
             let probability = sampling_probability.as_ref().map(Decimal::up);
             let found = least_noise(target.target()?, |noise| Ok(step(noise, probability)?.repeat(steps.0.get())?))?;
@@ -214,33 +199,10 @@ fn answer(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             show_count("steps", &found, target, Neighbors::AddRemove, Map::new(), *json)
         }
         What::Epochs { target, noise_multiplier, sampling_probability, batches, json } => {
-            let noise = noise_multiplier.down();
-            let mut extra = Map::new();
-            let epoch = match (sampling_probability, batches) {
-                (Some(q), _) => {
-                    let q = q.up_as(SamplingProbability::new)?.get();
-                    anyhow::ensure!(
-                        q > 0.0,
-                        "sampling_probability = 0 never fills an epoch; expected 0 < sampling_probability <= 1"
-                    );
-                    #[expect(
-                        clippy::cast_possible_truncation,
-                        clippy::cast_sign_loss,
-                        reason = "checked by Count below"
-                    )]
-                    let steps = Count::new((1.0 / q).ceil() as u64)?.get();
-                    extra.insert("steps_per_epoch".into(), Value::from(steps));
-                    step(noise, Some(q))?.repeat(steps)?
-                }
-                (None, Some(batches)) => {
-                    let batches = batches.0;
-                    let noise_multiplier = NoiseMultiplier::new(noise)?;
-                    let single = Single::BallsAndBinsEpoch(BallsAndBinsEpoch { batches, noise_multiplier });
-                    Cost::of(&Mechanism::Single(single), Neighbors::AddRemove)?
-                }
-                (None, None) => anyhow::bail!("say what an epoch is: --sampling-probability, or --batches"),
-            };
+            let batches = batches.as_ref().map(|batches| batches.0);
+            let (epoch, steps) = epoch(noise_multiplier.down(), sampling_probability.as_ref(), batches)?;
             let found = most_repeats(target.target()?, &epoch)?;
+            let extra = steps.map(|steps| ("steps_per_epoch".to_owned(), Value::from(steps))).into_iter().collect();
             show_count("epochs", &found, target, Neighbors::AddRemove, extra, *json)
         }
     }
@@ -250,6 +212,41 @@ fn answer(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 fn shortest(bound: &Bound) -> f64 {
     let amount = Number::of(bound.amount, Side::Up).nearest("rho");
     amount.map_or(bound.float, |amount| amount.min(bound.float))
+}
+
+/// The one unknown of a plan.
+fn unknown(plan: &UnknownPlan, target: &TargetArguments, json: bool) -> anyhow::Result<ExitCode> {
+    match plan.sought {
+        Sought::Count => {
+            let found = most_count(target.target()?, |count| plan.cost_at(&count.to_string()))?;
+            let name = if json { "value" } else { "count" };
+            show_count(name, &found, target, plan.neighbors, Map::new(), json)
+        }
+        Sought::Real(name, sense, range) => {
+            let cost_at = |value: f64| plan.cost_at(&value.to_string());
+            let found = on_grid(name, target.target()?, range, sense, cost_at)?;
+            // The number itself may be an epsilon or a rho, as its price is.
+            let name = if json { "value" } else { name };
+            show_real(name, &found, target, plan.neighbors, json)
+        }
+    }
+}
+
+/// One epoch, and how many Poisson batches it has where it has those.
+fn epoch(noise: f64, probability: Option<&Decimal>, batches: Option<Count>) -> anyhow::Result<(Cost, Option<u64>)> {
+    if let Some(q) = probability {
+        let q = q.up_as(SamplingProbability::new)?.get();
+        anyhow::ensure!(
+            q > 0.0,
+            "sampling_probability = 0 never fills an epoch; expected 0 < sampling_probability <= 1"
+        );
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked by Count")]
+        let steps = Count::new((1.0 / q).ceil() as u64)?.get();
+        return Ok((step(noise, Some(q))?.repeat(steps)?, Some(steps)));
+    }
+    let batches = batches.context("say what an epoch is: --sampling-probability, or --batches")?;
+    let epoch = BallsAndBinsEpoch { batches, noise_multiplier: NoiseMultiplier::new(noise)? };
+    Ok((Cost::of(&Mechanism::Single(Single::BallsAndBinsEpoch(epoch)), Neighbors::AddRemove)?, None))
 }
 
 /// The price in the target's currency, as JSON fields.

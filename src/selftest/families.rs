@@ -1,5 +1,6 @@
 //! What to compute for each kind of golden case. `None` means that this build has no code for it.
 
+use super::two_steps::sampled_delta_of_two;
 use super::{Check, texts};
 use paygo_accounting::account::least_epsilon;
 use paygo_accounting::compose::{self, Drift};
@@ -9,7 +10,7 @@ use paygo_accounting::cost::{ApproximateStep, Cost};
 use paygo_accounting::curve::Orders;
 use paygo_accounting::individual::Clipping;
 use paygo_accounting::mechanism::{
-    BallsAndBinsEpoch, Family as _, Gaussian, Laplace, Mechanism, PoissonSampledGaussian, Single, pure_kl, pure_renyi,
+    BallsAndBinsEpoch, Family as _, Gaussian, Laplace, Mechanism, PoissonSampledGaussian, RandomizedResponse, Single,
 };
 use paygo_accounting::params::{
     Count, Delta, Divergence, Epsilon, Mu, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability, Scale,
@@ -18,6 +19,7 @@ use paygo_accounting::schedule::{PublicAccuracy, Schedule, ValidationDecay};
 use paygo_accounting::wire;
 use paygo_numeric::decimal::{parse_down, parse_up};
 use paygo_numeric::rounding::{div_down, div_up, mul_down, mul_up};
+use paygo_numeric::{Interval, excess};
 
 pub(super) fn check(family: &str, case: &mut Check<'_>) -> Option<()> {
     match family.strip_suffix("_orders").unwrap_or(family) {
@@ -67,11 +69,12 @@ fn rdp_basic(case: &mut Check<'_>) -> Option<()> {
         }
         "laplace" => {
             let laplace = Laplace { scale: Scale::new(case.down("scale")).ok()? };
-            if order == 1.0 { laplace.kl() } else { laplace.renyi(Order::new(order).ok()?).get() }
+            if order == 1.0 { laplace_kl(laplace.scale) } else { laplace.renyi(Order::new(order).ok()?).get() }
         }
         "randomized_response" => {
-            let epsilon = Epsilon::new(case.up("eps")).ok()?;
-            if order == 1.0 { pure_kl(epsilon) } else { pure_renyi(epsilon, Order::new(order).ok()?).get() }
+            let response = RandomizedResponse { epsilon: Epsilon::new(case.up("eps")).ok()? };
+            // At order 1 the KL divergence ε·tanh(ε/2), which is its ρ too.
+            if order == 1.0 { response.rho()?.get() } else { response.renyi(Order::new(order).ok()?).get() }
         }
         _ => return None,
     };
@@ -84,6 +87,12 @@ fn sampled(case: &Check<'_>) -> Option<PoissonSampledGaussian> {
         sampling_probability: SamplingProbability::new(case.up("q")).ok()?,
         noise_multiplier: NoiseMultiplier::new(case.down("sigma")).ok()?,
     })
+}
+
+/// KL divergence of two Laplace laws one unit apart, `1/b + e^{−1/b} − 1`, rounded up: the limit at order 1.
+fn laplace_kl(scale: Scale) -> f64 {
+    let inverse = Interval::ONE / scale.get();
+    Interval::around(excess::exp_excess(-inverse.hi()), excess::ERROR).hi()
 }
 
 fn sampled_gaussian(case: &mut Check<'_>) -> Option<()> {
@@ -104,7 +113,7 @@ fn sampled_profile(case: &mut Check<'_>) -> Option<()> {
     let (q, s) = (mechanism.sampling_probability, mechanism.noise_multiplier);
     let both = match case.kind() {
         "single_step" => gaussian::sampled_delta(q, s, epsilon),
-        "two_steps" => gaussian::sampled_delta_of_two(q, s, epsilon),
+        "two_steps" => sampled_delta_of_two(q, s, epsilon),
         _ => return None,
     };
     case.upper("delta_remove", both.removed.get());
@@ -243,14 +252,23 @@ fn composition(case: &mut Check<'_>) -> Option<()> {
     };
     if case.kind().starts_with("advanced") {
         let slack = Delta::new(case.down("slack")).ok()?;
-        for (name, drift) in [("eps_drv", Drift::Drv), ("eps_tanh", Drift::Tanh), ("eps_half", Drift::Half)] {
+        for (name, drift) in [("eps_drv", Drift::Drv), ("eps_tanh", Drift::Tanh)] {
             case.upper(name, compose::advanced(&steps, drift, slack).0.get());
         }
+        case.upper("eps_half", advanced_half(&steps, slack));
     } else {
         let total = Epsilon::new(case.near("eps_total")).ok()?;
         case.upper("delta_total", compose::optimal(&steps, total)?.get());
     }
     Some(())
+}
+
+/// The ε of advanced composition (T3) with drift `ε²/2`, between the two that the library has; rounded up.
+fn advanced_half(steps: &[ApproximateStep], slack: Delta) -> f64 {
+    let square = |step: &ApproximateStep| Interval::point(step.epsilon.get()).square() * step.count.to_f64();
+    let squares = steps.iter().map(square).fold(Interval::ZERO, |sum, square| sum + square);
+    let l = -Interval::point(slack.get()).ln();
+    ((l * squares * 2.0).sqrt() + squares * 0.5).hi()
 }
 
 /// A schedule of the vectors, its numbers read to the side of less noise.

@@ -8,6 +8,7 @@
 mod families;
 mod filters;
 mod odometers;
+mod two_steps;
 
 use paygo_numeric::decimal::{parse_down, parse_nearest, parse_up};
 use serde::Deserialize;

@@ -33,8 +33,6 @@ pub enum Drift {
     Drv,
     /// `ε·tanh(ε/2)`: Kairouz, Oh, Viswanath, arXiv:1311.0776, Theorem 3.4.
     Tanh,
-    /// `ε²/2`: between the two.
-    Half,
 }
 
 /// Advanced composition, heterogeneous: `√(2·ln(1/δ′)·Σε²) + Σ drift(ε)`, rounded up, with total δ `δ′ + Σδ` (T3).
@@ -47,7 +45,6 @@ pub fn advanced(steps: &[ApproximateStep], drift: Drift, slack: Delta) -> (Epsil
         let one = match drift {
             Drift::Drv => e * e.exp_m1(),
             Drift::Tanh => e * (e * 0.5).tanh(),
-            Drift::Half => e.square() * 0.5,
         };
         drifts = drifts + one * count;
     }

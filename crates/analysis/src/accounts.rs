@@ -32,6 +32,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 const PAGE: usize = 4096;
 /// People in a block.
@@ -239,37 +240,20 @@ impl Accounts {
         let keys_checksum = crc32fast::hash(cast_slice(&keys));
         let stored = Stored { settings, people: people.len(), salt: salt.0, keys_checksum };
         let places = Places::new(people.len(), stored.settings.tiers.len() > 1);
-        let folder =
-            path.map(|path| path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
-        let (file, temporary) = match folder {
-            Some(folder) => {
-                let temporary = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
-                (temporary.reopen().map_err(io)?, Some(temporary))
+        let (file, temporary) = match path {
+            Some(path) => {
+                let temporary = NamedTempFile::new_in(folder(path)).map_err(io)?;
+                (temporary.reopen().map_err(io)?, Some((temporary, path)))
             }
             None => (tempfile::tempfile().map_err(io)?, None),
         };
         file.set_len(places.end() as u64).map_err(io)?;
         file.write_all_at(cast_slice(&keys), places.keys as u64).map_err(io)?;
         file.write_all_at(cast_slice(&directory(&keys, places.bits)), places.directory as u64).map_err(io)?;
-        let settings = serde_json::to_vec(&stored).map_err(|error| io(error.into()))?;
-        if settings.len() > PAGE - 8 {
-            return Err(io(io::Error::other("the names of columns and tiers are too long")));
-        }
-        let mut page = Vec::from(u32::try_from(settings.len()).unwrap_or(0).to_le_bytes());
-        page.extend(crc32fast::hash(&settings).to_le_bytes());
-        page.extend(settings);
-        file.write_all_at(&page, 2 * PAGE as u64).map_err(io)?;
+        file.write_all_at(&stored.page().map_err(io)?, 2 * PAGE as u64).map_err(io)?;
         // Every block at the generation of the commit.
         let generation = commit.generation + 1;
-        (0..places.count())
-            .into_par_iter()
-            .try_for_each(|block| {
-                let range = places.of(block);
-                let tiers: Vec<u8> = people[range.clone()].iter().map(|&(_, tier)| tier).collect();
-                let bytes = block_bytes(block, generation, &spent[range], places.tiers.then_some(&tiers[..]));
-                file.write_all_at(&bytes, places.place(block, 0) as u64)
-            })
-            .map_err(io)?;
+        write_blocks(&file, &places, generation, people, spent).map_err(io)?;
         let block_generations = generation.wrapping_mul(places.count() as u64);
         let commit = Commit { generation, block_generations, ..commit };
         // In both pages, so that a page of zeros is never taken for one that was not written yet.
@@ -279,15 +263,8 @@ impl Accounts {
         }
         // Locked before it can be seen under its name.
         let accounts = Self::from_file(shown.clone(), file, path.is_some())?;
-        if let (Some(path), Some(folder), Some(temporary)) = (path, folder, temporary) {
-            if replace {
-                let permissions = std::fs::metadata(path).map_err(io)?.permissions();
-                std::fs::set_permissions(temporary.path(), permissions).map_err(io)?;
-                temporary.persist(path).map_err(|error| io(error.error))?;
-            } else {
-                temporary.persist_noclobber(path).map_err(|error| io(error.error))?;
-            }
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
+        if let Some((temporary, path)) = temporary {
+            name(temporary, path, replace).map_err(io)?;
         }
         Ok(accounts)
     }
@@ -596,6 +573,22 @@ impl Accounts {
     }
 }
 
+/// Where a file is, or will be.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Gives a file that is whole its name, for good.
+fn name(temporary: NamedTempFile, path: &Path, replace: bool) -> io::Result<()> {
+    if replace {
+        std::fs::set_permissions(temporary.path(), std::fs::metadata(path)?.permissions())?;
+        temporary.persist(path)?;
+    } else {
+        temporary.persist_noclobber(path)?;
+    }
+    File::open(folder(path))?.sync_all()
+}
+
 /// The place of a key among sorted ones, from where its bucket begins.
 fn find_from(keys: &[Key], start: usize, key: Key) -> Option<usize> {
     let mut place = start;
@@ -648,6 +641,16 @@ fn block_bytes(block: usize, generation: u64, spent: &[u32], tiers: Option<&[u8]
     bytes
 }
 
+/// All blocks, each in the first of its two places.
+fn write_blocks(file: &File, places: &Places, generation: u64, people: &[(Key, u8)], spent: &[u32]) -> io::Result<()> {
+    (0..places.count()).into_par_iter().try_for_each(|block| {
+        let range = places.of(block);
+        let tiers: Vec<u8> = people[range.clone()].iter().map(|&(_, tier)| tier).collect();
+        let bytes = block_bytes(block, generation, &spent[range], places.tiers.then_some(&tiers[..]));
+        file.write_all_at(&bytes, places.place(block, 0) as u64)
+    })
+}
+
 impl Commit {
     /// Where it is written: not over the one before.
     const fn at(&self) -> usize {
@@ -684,6 +687,18 @@ impl Commit {
 }
 
 impl Stored {
+    /// The beginning of the page that it is written to.
+    fn page(&self) -> io::Result<Vec<u8>> {
+        let text = serde_json::to_vec(self)?;
+        if text.len() > PAGE - 8 {
+            return Err(io::Error::other("the names of columns and tiers are too long"));
+        }
+        let mut page = Vec::from(u32::try_from(text.len()).unwrap_or(0).to_le_bytes());
+        page.extend(crc32fast::hash(&text).to_le_bytes());
+        page.extend(text);
+        Ok(page)
+    }
+
     fn read(page: &[u8]) -> Option<Self> {
         let text = page[8..].get(..read_u32(page, 0) as usize)?;
         if crc32fast::hash(text) != read_u32(page, 4) {

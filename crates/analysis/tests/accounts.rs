@@ -134,68 +134,106 @@ fn pages_that_differ(a: &[u8], b: &[u8]) -> Vec<usize> {
     (0..a.len() / PAGE).filter(|page| a[page * PAGE..][..PAGE] != b[page * PAGE..][..PAGE]).collect()
 }
 
-#[test]
-fn a_crash_at_any_moment_leaves_a_whole_round() {
-    let folder = Folder::new();
-    let path = folder.file();
-    let (before, after) = one_round(&path);
-    let changed = pages_that_differ(&before, &after);
-    let (commits, blocks): (Vec<usize>, Vec<usize>) = changed.iter().partition(|&&page| page < 2);
-    assert!(commits.len() == 1 && blocks.len() > 60, "{commits:?} {blocks:?}");
-    let check = |bytes: &[u8], rounds: u32| {
-        std::fs::write(&path, bytes).expect("written");
-        let accounts = reopened(&path).expect("accounts");
+/// The second of two rounds, to be cut off anywhere.
+struct SecondRound {
+    _folder: Folder,
+    path: PathBuf,
+    before: Vec<u8>,
+    after: Vec<u8>,
+    /// Pages that it changed: blocks, and the page of commit records.
+    blocks: Vec<usize>,
+    commit: usize,
+}
+
+impl SecondRound {
+    fn new() -> Self {
+        let folder = Folder::new();
+        let path = folder.file();
+        let (before, after) = one_round(&path);
+        let changed = pages_that_differ(&before, &after);
+        let (commits, blocks): (Vec<usize>, Vec<usize>) = changed.iter().partition(|&&page| page < 2);
+        assert!(commits.len() == 1 && blocks.len() > 60, "{commits:?} {blocks:?}");
+        Self { _folder: folder, path, before, after, blocks, commit: commits[0] }
+    }
+
+    /// What a crash leaves behind reads as so many whole rounds.
+    #[track_caller]
+    fn reads_as(&self, bytes: &[u8], rounds: u32) {
+        std::fs::write(&self.path, bytes).expect("written");
+        let accounts = reopened(&self.path).expect("accounts");
         assert_eq!(accounts.rounds(), u64::from(rounds));
         for id in ["0", "1", "69999", "35000", "12345"] {
             assert_eq!(share(&accounts, id), FULL / 100 * rounds);
         }
-    };
-    let copy =
-        |bytes: &mut [u8], page: usize| bytes[page * PAGE..][..PAGE].copy_from_slice(&after[page * PAGE..][..PAGE]);
-    // Some of the pages of the blocks reached the disk, in any order, the last one torn; the commit record did not.
+    }
+
+    /// The first bytes of a page reach the disk.
+    fn write(&self, bytes: &mut [u8], page: usize, length: usize) {
+        bytes[page * PAGE..][..length].copy_from_slice(&self.after[page * PAGE..][..length]);
+    }
+
+    /// All blocks reached the disk, the commit record did not.
+    fn uncommitted(&self) -> Vec<u8> {
+        let mut bytes = self.before.clone();
+        self.blocks.iter().for_each(|&page| self.write(&mut bytes, page, PAGE));
+        bytes
+    }
+}
+
+/// Some of the pages of the blocks reached the disk, in any order, the last one torn; the commit record did not.
+#[test]
+fn a_crash_among_the_blocks_leaves_the_round_before() {
+    let round = SecondRound::new();
     for seed in 0..20u64 {
-        let mut bytes = before.clone();
-        for (i, &page) in blocks.iter().enumerate() {
+        let mut bytes = round.before.clone();
+        for (i, &page) in round.blocks.iter().enumerate() {
             let chosen =
                 (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed.wrapping_mul(0xbf58_476d_1ce4_e5b9));
             if (chosen ^ chosen >> 31).count_ones().is_multiple_of(2) {
-                copy(&mut bytes, page);
+                round.write(&mut bytes, page, PAGE);
             }
         }
-        let torn = blocks[usize::try_from(seed).expect("small") * blocks.len() / 20];
-        bytes[torn * PAGE..][..100].copy_from_slice(&after[torn * PAGE..][..100]);
-        check(&bytes, 1);
+        let torn = round.blocks[usize::try_from(seed).expect("small") * round.blocks.len() / 20];
+        round.write(&mut bytes, torn, 100);
+        round.reads_as(&bytes, 1);
     }
-    // All blocks, and a torn commit record: the round before. With the whole record: the round.
-    let mut bytes = before.clone();
-    blocks.iter().for_each(|&page| copy(&mut bytes, page));
-    check(&bytes, 1);
+}
+
+/// A torn commit record: the round before. The whole record: the round.
+#[test]
+fn a_crash_at_the_commit_leaves_a_whole_round() {
+    let round = SecondRound::new();
+    let mut bytes = round.uncommitted();
+    round.reads_as(&bytes, 1);
     for torn in [9, 13, 20, 30, 47, 48, 512, 2048, 2060] {
         let mut bytes = bytes.clone();
-        bytes[commits[0] * PAGE..][..torn].copy_from_slice(&after[commits[0] * PAGE..][..torn]);
+        round.write(&mut bytes, round.commit, torn);
         // The first copy is whole already, or else the second is still the older one.
-        let whole = bytes[commits[0] * PAGE..][..48] == after[commits[0] * PAGE..][..48];
-        check(&bytes, if whole { 2 } else { 1 });
+        let whole = bytes[round.commit * PAGE..][..48] == round.after[round.commit * PAGE..][..48];
+        round.reads_as(&bytes, if whole { 2 } else { 1 });
     }
-    copy(&mut bytes, commits[0]);
-    assert_eq!(bytes, after);
-    check(&bytes, 2);
-    // A crashed round is simply done again; also by one that touches only some of its blocks.
-    let mut bytes = before;
-    blocks.iter().for_each(|&page| copy(&mut bytes, page));
-    let table = people(MANY);
+    round.write(&mut bytes, round.commit, PAGE);
+    assert_eq!(bytes, round.after);
+    round.reads_as(&bytes, 2);
+}
+
+/// Also by one that touches only some of its blocks.
+#[test]
+fn a_crashed_round_is_simply_done_again() {
+    let round = SecondRound::new();
+    let (path, bytes, table) = (&round.path, round.uncommitted(), people(MANY));
     let only_seven =
         Query::new("q", sum(0.0, 10.0), Some("person = 7".parse().expect("c")), noise(50.0)).expect("a query");
     for (question, others) in [(hundredth(), 2), (layout(vec![only_seven]), 1)] {
-        std::fs::write(&path, &bytes).expect("written");
-        ask_plainly(&table, &question, &mut open(&path, &table));
+        std::fs::write(path, &bytes).expect("written");
+        ask_plainly(&table, &question, &mut open(path, &table));
         for _ in 0..2 {
-            let accounts = reopened(&path).expect("accounts");
+            let accounts = reopened(path).expect("accounts");
             assert_eq!(share(&accounts, "7"), FULL / 100 * 2);
             assert!(["0", "69999", "35000", "12345"].iter().all(|id| share(&accounts, id) == FULL / 100 * others));
         }
-        ask_plainly(&table, &hundredth(), &mut open(&path, &table));
-        assert_eq!(share(&reopened(&path).expect("accounts"), "7"), FULL / 100 * 3);
+        ask_plainly(&table, &hundredth(), &mut open(path, &table));
+        assert_eq!(share(&reopened(path).expect("accounts"), "7"), FULL / 100 * 3);
     }
 }
 

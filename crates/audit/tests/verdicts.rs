@@ -2,8 +2,9 @@
 
 use paygo_accounting::curve::Orders;
 use paygo_accounting::filter::FixedOrder;
+use paygo_accounting::mechanism::{Family as _, RandomizedResponse};
 use paygo_accounting::odometer::{NormalMixture, Stitched, VilleFixed, VilleMixture};
-use paygo_accounting::params::{Delta, Order};
+use paygo_accounting::params::{Delta, Epsilon, Order};
 use paygo_accounting::prior::Prior;
 use paygo_audit::adversary::{Adversary, Chase, March, Scales};
 use paygo_audit::filters::{self, TwoPoint, order_switch};
@@ -124,8 +125,9 @@ fn literal_readings_are_the_printed_ones() {
                         let one = if run["type"] == "gaussian" {
                             order.get() / (2.0 * number(&run["sigma"]).powi(2))
                         } else {
-                            let epsilon = paygo_accounting::params::Epsilon::new(number(&run["eps"])).expect("ε");
-                            paygo_accounting::mechanism::pure_renyi(epsilon, order).get()
+                            RandomizedResponse { epsilon: Epsilon::new(number(&run["eps"])).expect("ε") }
+                                .renyi(order)
+                                .get()
                         };
                         *sum += number(&run["repeat"]) * one;
                     }

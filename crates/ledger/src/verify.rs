@@ -307,85 +307,75 @@ impl Derived {
             "opened" if self.seq == 1 => Ok(()),
             _ if self.seq == 1 => Err("does not open a ledger, though it is the first".to_owned()),
             "token_granted" | "token_revoked" => Ok(()),
-            "dataset_created" => {
-                let name = text(event, "dataset")?.to_owned();
-                let neighbors = Neighbors::deserialize(&event["neighbors"]).map_err(|error| error.to_string())?;
-                let mut dataset = Dataset {
-                    neighbors,
-                    blocks: event.get("blocks").map(|blocks| texts(blocks).into_iter().collect()),
-                    ..Dataset::default()
-                };
-                dataset.rules.insert(String::new(), rule(&event["rule"])?);
-                match self.datasets.insert(name, dataset) {
-                    Some(_) => Err("creates a dataset again".to_owned()),
-                    None => Ok(()),
-                }
-            }
-            "blocks_added" => {
-                let added = texts(&event["blocks"]);
-                let blocks = self.dataset(event)?.blocks.as_mut().ok_or("adds blocks where there are none")?;
-                match added.iter().find(|block| blocks.contains(*block)) {
-                    Some(block) => Err(format!("adds block {block} again")),
-                    None => {
-                        blocks.extend(added);
-                        Ok(())
-                    }
-                }
-            }
+            "dataset_created" => self.created(event),
+            "blocks_added" => self.blocks_added(event),
             "dataset_closed" => {
                 self.dataset(event)?.closed = true;
                 Ok(())
             }
-            "allowance_set" => {
-                let name = text(event, "allowance")?.to_owned();
-                let (members, rule) = (texts(&event["members"]), rule(&event["rule"])?);
-                let dataset = self.dataset(event)?;
-                let account = format!("allowance {name}");
-                // What was admitted under the ceiling as it was.
-                dataset.check(&account)?;
-                dataset.rules.insert(account, rule);
-                dataset.allowances.insert(name, members);
-                Ok(())
-            }
-            "priced" => {
-                let mut amounts = Vec::new();
-                for amount in texts(&event["amounts"]).iter().map(String::as_str).chain([text(event, "slack")?]) {
-                    amounts.push(units(amount)?);
-                }
-                let lanes = self.dataset(event)?.rules[""].currency().lanes();
-                if amounts.len() != lanes + 1 {
-                    return Err("has other lanes than its dataset".to_owned());
-                }
-                if self.look.prices {
-                    self.dataset(event)?.price_again(&event["mechanism"], &amounts)?;
-                }
-                let (dataset, mechanism) = (text(event, "dataset")?.to_owned(), event["mechanism"].clone());
-                if self.prices[0].len() >= PRICES {
-                    self.prices.swap(0, 1);
-                    self.prices[0].clear();
-                }
-                self.prices[0].insert(self.seq, StatedPrice { dataset, mechanism, amounts });
-                Ok(())
-            }
+            "allowance_set" => self.allowance_set(event),
+            "priced" => self.priced(event),
             "spent" => self.decided(event, None),
             "reserved" => self.decided(&event["decided"], Some(whole(event, "expires")?)),
-            "committed" => {
-                let (at, key, used) = (self.at, key(event)?, event.get("used"));
-                let dataset = self.dataset(event)?;
-                dataset.expire(at);
-                let held = dataset.held.get_mut(&key).ok_or("commits a reservation that is not open")?;
-                match used.map(|used| used.as_u64().ok_or("has no number of what was used")).transpose()? {
-                    None => drop(dataset.held.remove(&key)),
-                    Some(used) if (held.used..=unit(&held.mechanism).1).contains(&used) => held.used = used,
-                    Some(used) => {
-                        return Err(format!("says {used} were used: fewer than before, or more than reserved"));
-                    }
-                }
-                Ok(())
-            }
+            "committed" => self.committed(event),
             "cancelled" => self.cancelled(event),
             _ => Err(format!("is a {kind}, which is not known here")),
         }
+    }
+
+    fn created(&mut self, event: &Value) -> Result<(), String> {
+        let name = text(event, "dataset")?.to_owned();
+        let neighbors = Neighbors::deserialize(&event["neighbors"]).map_err(|error| error.to_string())?;
+        let blocks = event.get("blocks").map(|blocks| texts(blocks).into_iter().collect());
+        let mut dataset = Dataset { neighbors, blocks, ..Dataset::default() };
+        dataset.rules.insert(String::new(), rule(&event["rule"])?);
+        match self.datasets.insert(name, dataset) {
+            Some(_) => Err("creates a dataset again".to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    fn blocks_added(&mut self, event: &Value) -> Result<(), String> {
+        let added = texts(&event["blocks"]);
+        let blocks = self.dataset(event)?.blocks.as_mut().ok_or("adds blocks where there are none")?;
+        if let Some(block) = added.iter().find(|block| blocks.contains(*block)) {
+            return Err(format!("adds block {block} again"));
+        }
+        blocks.extend(added);
+        Ok(())
+    }
+
+    fn allowance_set(&mut self, event: &Value) -> Result<(), String> {
+        let name = text(event, "allowance")?.to_owned();
+        let (members, rule) = (texts(&event["members"]), rule(&event["rule"])?);
+        let dataset = self.dataset(event)?;
+        let account = format!("allowance {name}");
+        // What was admitted under the ceiling as it was.
+        dataset.check(&account)?;
+        dataset.rules.insert(account, rule);
+        dataset.allowances.insert(name, members);
+        Ok(())
+    }
+
+    fn priced(&mut self, event: &Value) -> Result<(), String> {
+        let mut amounts = Vec::new();
+        for amount in texts(&event["amounts"]).iter().map(String::as_str).chain([text(event, "slack")?]) {
+            amounts.push(units(amount)?);
+        }
+        let lanes = self.dataset(event)?.rules[""].currency().lanes();
+        if amounts.len() != lanes + 1 {
+            return Err("has other lanes than its dataset".to_owned());
+        }
+        if self.look.prices {
+            self.dataset(event)?.price_again(&event["mechanism"], &amounts)?;
+        }
+        let (dataset, mechanism) = (text(event, "dataset")?.to_owned(), event["mechanism"].clone());
+        if self.prices[0].len() >= PRICES {
+            self.prices.swap(0, 1);
+            self.prices[0].clear();
+        }
+        self.prices[0].insert(self.seq, StatedPrice { dataset, mechanism, amounts });
+        Ok(())
     }
 
     fn dataset(&mut self, event: &Value) -> Result<&mut Dataset, String> {
@@ -452,6 +442,19 @@ impl Derived {
             dataset.held.insert((by, id), Held { accounts, amounts, expires, mechanism, used: 0 });
         }
         self.decisions.0 += 1;
+        Ok(())
+    }
+
+    fn committed(&mut self, event: &Value) -> Result<(), String> {
+        let (at, key, used) = (self.at, key(event)?, event.get("used"));
+        let dataset = self.dataset(event)?;
+        dataset.expire(at);
+        let held = dataset.held.get_mut(&key).ok_or("commits a reservation that is not open")?;
+        match used.map(|used| used.as_u64().ok_or("has no number of what was used")).transpose()? {
+            None => drop(dataset.held.remove(&key)),
+            Some(used) if (held.used..=unit(&held.mechanism).1).contains(&used) => held.used = used,
+            Some(used) => return Err(format!("says {used} were used: fewer than before, or more than reserved")),
+        }
         Ok(())
     }
 

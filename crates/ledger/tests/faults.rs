@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Asker, FakeClock, Place, gaussian, read, spend};
+use common::{Asker, FakeClock, Place, gaussian, spend};
 use paygo_ledger::store::{Head, Snapshot, SqlStore, Store, StoreError};
-use paygo_ledger::words::{Cancel, Decision};
+use paygo_ledger::words::Decision;
 use paygo_ledger::{Ledger, LedgerError};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -168,10 +168,7 @@ async fn strike(place: &Place, alone: bool, fault: Fault, at: i64, for_steps: i6
         if i == 1 {
             // Something to be read back, and something freed.
             asker.reserve(json!({"id": "held", "mechanism": {"zcdp": {"rho": "0.05"}}})).await.ok();
-            ledger
-                .cancel(&asker.who, &asker.dataset, Cancel { id: read(json!("held")), nothing_drawn: true })
-                .await
-                .ok();
+            asker.cancel("held").await.ok();
         }
     }
     ledger.close().await;
@@ -185,7 +182,7 @@ async fn strike(place: &Place, alone: bool, fault: Fault, at: i64, for_steps: i6
         assert!(again.repeated, "{fault:?} at step {at}: {id} was acknowledged and is lost");
         assert_eq!((again.decision, again.entry), (*decision, *entry), "{fault:?} at step {at}: {id}");
     }
-    ledger.cancel(&asker.who, &asker.dataset, Cancel { id: read(json!("held")), nothing_drawn: true }).await.ok();
+    asker.cancel("held").await.ok();
     let mut admitted = 0;
     for i in 0..5 {
         let answer = asker.spend(&format!("q{i}"), json!({"zcdp": {"rho": "0.3"}})).await;

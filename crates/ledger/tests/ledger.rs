@@ -2,22 +2,18 @@
 
 mod common;
 
-use common::{Asker, FakeClock, complaint, gaussian, name, on_every_store, read, repeat, spend, who};
+use common::{Asker, FakeClock, complaint, gaussian, name, on_every_store, read, repeat, spend};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{Budget, Filter, Mixture};
 use paygo_accounting::mechanism::Mechanism;
 use paygo_accounting::params::Neighbors;
 use paygo_ledger::state::Mistake;
-use paygo_ledger::words::{Cancel, Commit, Decision, NewBlocks, Question};
-use paygo_ledger::{Ledger, LedgerError, RequestId};
+use paygo_ledger::words::{Cancel, Decision, NewBlocks, Question};
+use paygo_ledger::{Ledger, LedgerError};
 use serde_json::json;
 use std::sync::Arc;
 
 const HOUR: u64 = 3_600_000;
-
-fn id(text: &str) -> RequestId {
-    text.parse().expect("an id")
-}
 
 /// How many of a mechanism one filter admits.
 fn sequentially(epsilon: &str, noise_multiplier: f64) -> u64 {
@@ -118,94 +114,11 @@ fn a_reservation_is_charged_until_its_holder_says_otherwise() {
         let ledger = place.open_at(&clock).await;
         let asker = Asker::new(&ledger, "alice", "sales");
         asker.create(json!({"epsilon": 1, "delta": 1e-6})).await;
-        let empty = asker.sums("dataset");
-        let most = sequentially("1", 20.0);
-        let (whole, part) = (repeat(most, &gaussian(20.0)), repeat(most / 2, &gaussian(20.0)));
-
-        // All of the budget is held: nothing fits until it is given back.
-        let held = asker.reserve(json!({"id": "run", "mechanism": whole})).await.expect("an answer");
-        assert_eq!((held.decision, held.expires), (Decision::Admit, Some(1001 * HOUR)));
-        assert!(!asker.admits("q", gaussian(20.0)).await);
-        let cancel = |id| Cancel { id, nothing_drawn: true };
-        let dataset = name("sales");
-        let mallory = who("mallory");
-        assert!(
-            complaint(ledger.cancel(&mallory, &dataset, cancel(id("run"))).await)
-                .contains("no reservation run of yours")
-        );
-        let without = ledger.cancel(&asker.who, &dataset, Cancel { id: id("run"), nothing_drawn: false }).await;
-        assert!(complaint(without).contains("nothing_drawn"));
-        let first = ledger.cancel(&asker.who, &dataset, cancel(id("run"))).await.expect("done");
-        assert_eq!(asker.sums("dataset"), empty, "freed to the last unit, infinite lanes too");
-        let again = ledger.cancel(&asker.who, &dataset, cancel(id("run"))).await.expect("done");
-        assert_eq!((again.entry, again.repeated), (first.entry, true));
-        // What was given back is no admission any more, also for whoever asks again.
-        let retry = asker.reserve(json!({"id": "run", "mechanism": repeat(most, &gaussian(20.0))})).await;
-        assert!(complaint(retry).contains("run was cancelled"));
-        let late = ledger.commit(&asker.who, &dataset, Commit { id: id("run"), used: None }).await;
-        assert!(complaint(late).contains("was cancelled"));
-
-        // Part of it was used: that part stays, at what it costs alone.
-        asker.reserve(json!({"id": "half", "mechanism": whole})).await.expect("an answer");
-        for used in [1, most / 2] {
-            ledger.commit(&asker.who, &dataset, Commit { id: id("half"), used: Some(used) }).await.expect("done");
-        }
-        for (used, said) in [(0, "at least"), (most + 1, "at most")] {
-            let wrong = ledger.commit(&asker.who, &dataset, Commit { id: id("half"), used: Some(used) }).await;
-            assert!(complaint(wrong).contains(said));
-        }
-        ledger.cancel(&asker.who, &dataset, cancel(id("half"))).await.expect("done");
-        let other = Asker::new(&ledger, "alice", "compare");
-        other.create(json!({"epsilon": 1, "delta": 1e-6})).await;
-        assert!(other.admits("half", part).await);
-        assert_eq!(asker.sums("dataset"), other.sums("dataset"));
-
-        // Used is counted as it is written: one of three pairs is two, and all of two pairs is four.
-        let zcdp = Asker::new(&ledger, "alice", "units");
-        zcdp.create(json!({"kind": "zcdp", "rho": "10"})).await;
-        let one = json!({"zcdp": {"rho": "1"}});
-        for (id, mechanism, used, units) in [
-            ("a", repeat(3, &repeat(2, &one)), 1, 2u64),
-            ("b", repeat(2, &json!({"all_of": [one, one]})), 2, 6),
-            ("c", json!({"all_of": [one, one]}), 1, 8),
-        ] {
-            zcdp.reserve(json!({"id": id, "mechanism": mechanism})).await.expect("an answer");
-            let (who, dataset) = (&zcdp.who, &zcdp.dataset);
-            ledger.commit(who, dataset, Commit { id: self::id(id), used: Some(used) }).await.expect("done");
-            let more = ledger.commit(who, dataset, Commit { id: self::id(id), used: Some(4) }).await;
-            assert!(complaint(more).contains("at most"));
-            ledger.cancel(who, dataset, cancel(self::id(id))).await.expect("done");
-            assert!(zcdp.sums("dataset").contains(&format!("Amount({units}000000000000000000)")), "{id}");
-        }
-
-        // Expired: it stays charged, and cannot be given back. The clock of the machine may go back; that of the log does not.
-        let before = asker.sums("dataset");
-        asker
-            .reserve(json!({"id": "lost", "mechanism": gaussian(20.0), "expires_in_seconds": 60}))
-            .await
-            .expect("an answer");
-        let charged = asker.sums("dataset");
-        assert_ne!(before, charged);
-        clock.set(1001 * HOUR);
-        let late = ledger.cancel(&asker.who, &dataset, cancel(id("lost"))).await;
-        assert!(complaint(late).contains("left to expire"));
-        assert!(asker.admits("tick", gaussian(4000.0)).await);
-        clock.set(10);
-        let late = ledger.cancel(&asker.who, &dataset, cancel(id("lost"))).await;
-        assert!(complaint(late).contains("left to expire"), "a clock that jumps back revives nothing");
-        let commit = ledger.commit(&asker.who, &dataset, Commit { id: id("lost"), used: None }).await.expect("done");
-        assert!(commit.repeated, "to commit what expired is to say what is so");
-        // Committed: for good.
-        asker.reserve(json!({"id": "good", "mechanism": gaussian(4000.0)})).await.expect("an answer");
-        ledger.commit(&asker.who, &dataset, Commit { id: id("good"), used: None }).await.expect("done");
-        let late = ledger.cancel(&asker.who, &dataset, cancel(id("good"))).await;
-        assert!(complaint(late).contains("was committed"));
-        for (words, said) in [
-            (json!({"id": "w", "mechanism": gaussian(9.0), "expires_in_seconds": 0}), "expires_in_seconds = 0"),
-            (json!({"id": "w", "mechanism": gaussian(9.0), "expires_in_seconds": 604_801}), "a week"),
-        ] {
-            assert!(complaint(asker.reserve(words).await).contains(said));
-        }
+        all_is_held_and_given_back(&asker).await;
+        what_was_used_stays(&asker).await;
+        used_is_counted_as_it_is_written(&ledger).await;
+        what_expires_stays(&asker, &clock).await;
+        what_is_committed_stays(&asker).await;
         let sums = asker.sums("dataset");
         ledger.close().await;
         let again = place.open_at(&clock).await;
@@ -213,6 +126,89 @@ fn a_reservation_is_charged_until_its_holder_says_otherwise() {
         again.close().await;
         place.verify().await.expect("a sound log");
     });
+}
+
+/// All of the budget is held: nothing fits until it is given back.
+async fn all_is_held_and_given_back(asker: &Asker<'_>) {
+    let empty = asker.sums("dataset");
+    let whole = json!({"id": "run", "mechanism": repeat(sequentially("1", 20.0), &gaussian(20.0))});
+    let held = asker.reserve(whole.clone()).await.expect("an answer");
+    assert_eq!((held.decision, held.expires), (Decision::Admit, Some(1001 * HOUR)));
+    assert!(!asker.admits("q", gaussian(20.0)).await);
+    let mallory = Asker::new(asker.ledger, "mallory", "sales");
+    assert!(complaint(mallory.cancel("run").await).contains("no reservation run of yours"));
+    let without = Cancel { id: read(json!("run")), nothing_drawn: false };
+    let without = asker.ledger.cancel(&asker.who, &asker.dataset, without).await;
+    assert!(complaint(without).contains("nothing_drawn"));
+    let first = asker.cancel("run").await.expect("done");
+    assert_eq!(asker.sums("dataset"), empty, "freed to the last unit, infinite lanes too");
+    let again = asker.cancel("run").await.expect("done");
+    assert_eq!((again.entry, again.repeated), (first.entry, true));
+    // What was given back is no admission any more, also for whoever asks again.
+    assert!(complaint(asker.reserve(whole).await).contains("run was cancelled"));
+    assert!(complaint(asker.commit("run", None).await).contains("was cancelled"));
+}
+
+/// Part of it was used: that part stays, at what it costs alone.
+async fn what_was_used_stays(asker: &Asker<'_>) {
+    let most = sequentially("1", 20.0);
+    let whole = json!({"id": "half", "mechanism": repeat(most, &gaussian(20.0))});
+    asker.reserve(whole).await.expect("an answer");
+    for used in [1, most / 2] {
+        asker.commit("half", Some(used)).await.expect("done");
+    }
+    for (used, said) in [(0, "at least"), (most + 1, "at most")] {
+        assert!(complaint(asker.commit("half", Some(used)).await).contains(said));
+    }
+    asker.cancel("half").await.expect("done");
+    let other = Asker::new(asker.ledger, "alice", "compare");
+    other.create(json!({"epsilon": 1, "delta": 1e-6})).await;
+    assert!(other.admits("half", repeat(most / 2, &gaussian(20.0))).await);
+    assert_eq!(asker.sums("dataset"), other.sums("dataset"));
+}
+
+/// One of three pairs is two, and all of two pairs is four.
+async fn used_is_counted_as_it_is_written(ledger: &Ledger) {
+    let zcdp = Asker::new(ledger, "alice", "units");
+    zcdp.create(json!({"kind": "zcdp", "rho": "10"})).await;
+    let one = json!({"zcdp": {"rho": "1"}});
+    for (id, mechanism, used, units) in [
+        ("a", repeat(3, &repeat(2, &one)), 1, 2u64),
+        ("b", repeat(2, &json!({"all_of": [one, one]})), 2, 6),
+        ("c", json!({"all_of": [one, one]}), 1, 8),
+    ] {
+        zcdp.reserve(json!({"id": id, "mechanism": mechanism})).await.expect("an answer");
+        zcdp.commit(id, Some(used)).await.expect("done");
+        assert!(complaint(zcdp.commit(id, Some(4)).await).contains("at most"));
+        zcdp.cancel(id).await.expect("done");
+        assert!(zcdp.sums("dataset").contains(&format!("Amount({units}000000000000000000)")), "{id}");
+    }
+}
+
+/// Expired: it stays charged, and cannot be given back. The clock of the machine may go back; that of the log does not.
+async fn what_expires_stays(asker: &Asker<'_>, clock: &FakeClock) {
+    let before = asker.sums("dataset");
+    let minute = json!({"id": "lost", "mechanism": gaussian(20.0), "expires_in_seconds": 60});
+    asker.reserve(minute).await.expect("an answer");
+    assert_ne!(before, asker.sums("dataset"));
+    clock.set(1001 * HOUR);
+    assert!(complaint(asker.cancel("lost").await).contains("left to expire"));
+    assert!(asker.admits("tick", gaussian(4000.0)).await);
+    clock.set(10);
+    let late = asker.cancel("lost").await;
+    assert!(complaint(late).contains("left to expire"), "a clock that jumps back revives nothing");
+    let commit = asker.commit("lost", None).await.expect("done");
+    assert!(commit.repeated, "to commit what expired is to say what is so");
+    for (seconds, said) in [(0, "expires_in_seconds = 0"), (604_801, "a week")] {
+        let words = json!({"id": "w", "mechanism": gaussian(9.0), "expires_in_seconds": seconds});
+        assert!(complaint(asker.reserve(words).await).contains(said));
+    }
+}
+
+async fn what_is_committed_stays(asker: &Asker<'_>) {
+    asker.reserve(json!({"id": "good", "mechanism": gaussian(4000.0)})).await.expect("an answer");
+    asker.commit("good", None).await.expect("done");
+    assert!(complaint(asker.cancel("good").await).contains("was committed"));
 }
 
 #[test]
@@ -439,14 +435,11 @@ fn the_moment_at_which_a_reservation_expires() {
                 let three = repeat(3, &json!({"zcdp": {"rho": "0.001"}}));
                 let words = json!({"id": name, "mechanism": three, "expires_in_seconds": 1});
                 let expires = asker.reserve(words).await.expect("an answer").expires.expect("a time");
-                let commit = |used| ledger.commit(&asker.who, &asker.dataset, Commit { id: id(&name), used });
                 if cancels && used.is_some() {
-                    commit(used).await.expect("done");
+                    asker.commit(&name, used).await.expect("done");
                 }
                 clock.set(expires - before);
-                let cancel = Cancel { id: id(&name), nothing_drawn: true };
-                let outcome =
-                    if cancels { ledger.cancel(&asker.who, &asker.dataset, cancel).await } else { commit(used).await };
+                let outcome = if cancels { asker.cancel(&name).await } else { asker.commit(&name, used).await };
                 match outcome {
                     Ok(_) => done += 1,
                     Err(LedgerError::Mistake(Mistake::ReservationClosed { .. })) => late += 1,

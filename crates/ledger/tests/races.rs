@@ -5,7 +5,7 @@ mod common;
 use common::{Asker, Place, complaint, on_every_store, read, repeat, spend};
 use paygo_ledger::Ledger;
 use paygo_ledger::ledger::Requester;
-use paygo_ledger::words::{Cancel, Commit, Decision, NewToken, Spend};
+use paygo_ledger::words::{Decision, NewToken, Spend};
 use serde_json::{Value, json};
 
 const CLIENTS: u32 = 64;
@@ -257,11 +257,9 @@ fn what_another_replica_did_counts_at_once() {
         asker.create(json!({"kind": "pure", "epsilon": "1"})).await;
         asker.reserve(json!({"id": "r", "mechanism": repeat(10, &pure("0.1"))})).await.expect("an answer");
         other.refresh().await.expect("a refresh");
-        let used = Commit { id: read(json!("r")), used: Some(3) };
-        one.commit(&asker.who, &asker.dataset, used).await.expect("done");
-        let cancel = Cancel { id: read(json!("r")), nothing_drawn: true };
-        other.cancel(&asker.who, &asker.dataset, cancel).await.expect("done");
+        asker.commit("r", Some(3)).await.expect("done");
         let held = Asker::new(&other, "alice", "held");
+        held.cancel("r").await.expect("done");
         assert!(held.sums("dataset").contains("Amount(300000000000000000)"), "{}", held.sums("dataset"));
         one.close().await;
         other.close().await;

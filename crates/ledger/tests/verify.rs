@@ -7,8 +7,8 @@ use paygo_ledger::LedgerError;
 use paygo_ledger::entry::{Digest, Entry};
 use paygo_ledger::store::{Store, StoreError};
 use paygo_ledger::verify::{Demands, verify};
-use paygo_ledger::words::{Cancel, Commit, NewBlocks};
-use serde_json::json;
+use paygo_ledger::words::NewBlocks;
+use serde_json::{Value, json};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 
 /// A log with something of everything.
@@ -22,14 +22,12 @@ async fn a_log(place: &Place) {
     }
     for (id, end) in [("r1", "commit"), ("r2", "cancel"), ("r3", "nothing"), ("r4", "part")] {
         asker.reserve(json!({"id": id, "mechanism": common::repeat(3, &gaussian(40.0))})).await.expect("an answer");
-        let (who, dataset, id) = (&asker.who, &asker.dataset, read(json!(id)));
         match end {
-            "commit" => drop(ledger.commit(who, dataset, Commit { id, used: None }).await.expect("done")),
-            "cancel" => drop(ledger.cancel(who, dataset, Cancel { id, nothing_drawn: true }).await.expect("done")),
+            "commit" => drop(asker.commit(id, None).await.expect("done")),
+            "cancel" => drop(asker.cancel(id).await.expect("done")),
             "part" => {
-                let id: paygo_ledger::RequestId = id;
-                ledger.commit(who, dataset, Commit { id: id.clone(), used: Some(1) }).await.expect("done");
-                ledger.cancel(who, dataset, Cancel { id, nothing_drawn: true }).await.expect("done");
+                asker.commit(id, Some(1)).await.expect("done");
+                asker.cancel(id).await.expect("done");
             }
             _ => {}
         }
@@ -146,116 +144,97 @@ fn a_log_that_is_broken_while_it_is_open() {
     });
 }
 
-/// A change of an event: whether it was made.
-type Change = Box<dyn Fn(&mut serde_json::Value) -> bool>;
+/// What is forged; in events that have this value in this place, or in all; what is put where; and what must be said.
+type Forgery = (&'static str, Option<(&'static str, Value)>, Vec<(&'static str, Value)>, &'static str);
 
-/// Somebody rewrites the whole chain, digests and all: the sums then contradict what was admitted.
-#[test]
-fn a_forged_chain_is_found_where_it_contradicts_itself() {
-    let forgeries: Vec<(&str, Change, &str)> = vec![
-        (
-            "a price of nothing",
-            Box::new(|event| {
-                let priced = event.get_mut("priced").map(|priced| priced["amounts"] = json!(["0"]));
-                priced.is_some()
-            }),
-            "currency",
-        ),
+fn forgeries() -> Vec<Forgery> {
+    vec![
+        ("a price of nothing", None, vec![("/priced/amounts", json!(["0"]))], "currency"),
         (
             "a refund of what was never held",
-            Box::new(|event| {
-                let is_spent = event.get("spent").is_some_and(|spent| spent["id"] == "q9");
-                if is_spent {
-                    *event = json!({"cancelled": {"dataset": "sales", "by": "alice", "id": "q8"}});
-                }
-                is_spent
-            }),
+            Some(("/spent/id", json!("q9"))),
+            vec![("", json!({"cancelled": {"dataset": "sales", "by": "alice", "id": "q8"}}))],
             "cancels reservation q8",
         ),
         (
             "a budget that was raised",
-            Box::new(|event| {
-                let made = event.get_mut("dataset_created").filter(|made| made["dataset"] == "events");
-                made.map(|made| made["rule"]["zcdp"]["limit"] = json!("0.4")).is_some()
-            }),
+            Some(("/dataset_created/dataset", json!("events"))),
+            vec![("/dataset_created/rule/zcdp/limit", json!("0.4"))],
             "block a was charged more than its budget",
         ),
         (
+            // As if it had been set lower: what was admitted under it is too much.
             "a ceiling that was passed",
-            Box::new(|event| {
-                // As if it had been set lower: what was admitted under it is too much.
-                let set = event.get_mut("allowance_set");
-                set.map(|set| {
-                    let budget = &mut set["rule"]["mixture"]["budget"];
-                    (budget["epsilon"], budget["epsilon_limit"]) = (json!(0.3), json!("0.3"));
-                })
-                .is_some()
-            }),
+            None,
+            vec![
+                ("/allowance_set/rule/mixture/budget/epsilon", json!(0.3)),
+                ("/allowance_set/rule/mixture/budget/epsilon_limit", json!("0.3")),
+            ],
             "allowance a was charged more than its budget",
         ),
         (
             "less used than was said",
-            Box::new(|event| {
-                let said = event.get_mut("committed").filter(|said| said.get("used").is_some());
-                said.map(|said| said["used"] = json!(2)).is_some()
-            }),
+            None,
+            vec![("/committed/used", json!(2))],
             "does not keep charged what 2 of what was reserved cost",
         ),
-        (
-            "more used than was reserved",
-            Box::new(|event| {
-                let said = event.get_mut("committed").filter(|said| said.get("used").is_some());
-                said.map(|said| said["used"] = json!(4)).is_some()
-            }),
-            "says 4 were used",
-        ),
+        ("more used than was reserved", None, vec![("/committed/used", json!(4))], "says 4 were used"),
         (
             "all freed where a part was used",
-            Box::new(|event| {
-                let freed = event.get_mut("cancelled").filter(|freed| freed["id"] == "r4");
-                freed.is_some_and(|freed| freed.as_object_mut().is_some_and(|freed| freed.remove("kept").is_some()))
-            }),
+            Some(("/cancelled/id", json!("r4"))),
+            vec![("/cancelled", json!({"dataset": "sales", "by": "alice", "id": "r4"}))],
             "does not keep charged what 1 of what was reserved cost",
         ),
         (
             "an id again",
-            Box::new(|event| {
-                let spent = event.get_mut("spent").filter(|spent| spent["id"] == "q7");
-                spent.map(|spent| spent["id"] = json!("q3")).is_some()
-            }),
+            Some(("/spent/id", json!("q7"))),
+            vec![("/spent/id", json!("q3"))],
             "decides id q3 of alice again",
         ),
         (
             "a mechanism that costs more than its price",
-            Box::new(|event| {
-                let priced = event.get_mut("priced").filter(|priced| priced["mechanism"]["gaussian"].is_object());
-                priced.map(|priced| priced["mechanism"]["gaussian"]["noise_multiplier"] = json!(29)).is_some()
-            }),
+            None,
+            vec![("/priced/mechanism/gaussian/noise_multiplier", json!(29))],
             "less than what the mechanism costs",
         ),
-    ];
-    for (forgery, change, said) in forgeries {
+    ]
+}
+
+/// Changes the events that a forgery is about, and the whole chain after them, digests and all.
+async fn forge(place: &Place, (forgery, which, changes, _): &Forgery) {
+    let lines = place.store().await.lines(0, 1000).await.expect("lines");
+    let mut prev = Digest::ZERO.to_string();
+    let (mut changed, mut forged) = (false, Vec::new());
+    for line in &lines {
+        let mut entry: Value = serde_json::from_str(line).expect("JSON");
+        let event = &mut entry["event"];
+        if which.as_ref().is_none_or(|(at, value)| event.pointer(at) == Some(value)) {
+            for (at, value) in changes {
+                changed |= event.pointer_mut(at).map(|old| *old = value.clone()).is_some();
+            }
+        }
+        entry["prev"] = json!(prev);
+        let line = entry.to_string();
+        prev = Digest::of(&line).to_string();
+        forged.push(line);
+    }
+    assert!(changed, "{forgery}");
+    execute(place, "DELETE FROM paygo_pages").await;
+    let (last, page) = (forged.len(), forged.join("\n"));
+    execute(place, &format!("INSERT INTO paygo_pages (last, lines) VALUES ({last}, '{page}')")).await;
+    execute(place, &format!("UPDATE paygo_head SET digest = '{prev}'")).await;
+}
+
+/// Somebody rewrites the whole chain, digests and all: the sums then contradict what was admitted. It is found when the log is opened, or
+/// when everything is derived again.
+#[test]
+fn a_forged_chain_is_found_where_it_contradicts_itself() {
+    for forgery in forgeries() {
         block_on(async {
             let place = Place::file();
             a_log(&place).await;
-            let mut store = place.store().await;
-            let lines = store.lines(0, 1000).await.expect("lines");
-            let mut prev = Digest::ZERO.to_string();
-            let mut changed = false;
-            let mut forged = Vec::new();
-            for line in &lines {
-                let mut entry: serde_json::Value = serde_json::from_str(line).expect("JSON");
-                changed |= change(&mut entry["event"]);
-                entry["prev"] = json!(prev);
-                let line = entry.to_string();
-                prev = Digest::of(&line).to_string();
-                forged.push(line);
-            }
-            execute(&place, "DELETE FROM paygo_pages").await;
-            let (last, page) = (forged.len(), forged.join("\n"));
-            execute(&place, &format!("INSERT INTO paygo_pages (last, lines) VALUES ({last}, '{page}')")).await;
-            assert!(changed, "{forgery}");
-            execute(&place, &format!("UPDATE paygo_head SET digest = '{prev}'")).await;
+            forge(&place, &forgery).await;
+            let (forgery, .., said) = forgery;
             let found = match paygo_ledger::Ledger::open(&place.location).await {
                 Err(error) => error.to_string(),
                 Ok(ledger) => {
@@ -302,7 +281,7 @@ fn the_chain_is_what_the_documents_say() {
         for row in &rows {
             let page: String = row.try_get(0).expect("text");
             for line in page.lines() {
-                let entry: serde_json::Value = serde_json::from_str(line).expect("JSON");
+                let entry: Value = serde_json::from_str(line).expect("JSON");
                 assert_eq!(entry["prev"], json!(prev));
                 prev = Digest::of(line).to_string();
             }

@@ -33,7 +33,22 @@ fn from_log_in_to_refusal() {
     log_in(&browser, &served, &admin);
     browser.sees("main", "There are no datasets yet");
 
-    // Create.
+    a_dataset_is_created(&browser, &served);
+    what_if_answers_as_the_ledger(&browser, &served, &admin);
+    let most = spent_until_refused(&browser, &served, &admin);
+    others_are_seen_live(&browser, &served, &admin, most);
+    a_token_is_granted_and_revoked(&browser, &served);
+
+    // The complaints are the answers 4xx that were asked for; none is about a policy, a script or a file.
+    let others: Vec<String> = browser.complaints().into_iter().filter(|text| !text.contains("status of 4")).collect();
+    assert!(others.is_empty(), "{others:?}");
+    browser.click("header button");
+    browser.sees("h1", "Log in");
+    browser.open(&served.url("/"));
+    browser.sees("h1", "Log in");
+}
+
+fn a_dataset_is_created(browser: &Browser, served: &Served) {
     browser.click("a[href='/new']");
     browser.fill("#name", "sales");
     browser.fill("#privacy_unit", "customer");
@@ -42,13 +57,14 @@ fn from_log_in_to_refusal() {
     browser.sees("h1", "sales");
     browser.sees("#tiles", "0 %");
     assert_eq!(browser.url(), served.url("/datasets/sales"));
+}
 
-    // What if: the answer is the ledger's own.
+fn what_if_answers_as_the_ledger(browser: &Browser, served: &Served, admin: &str) {
     browser.click("#ask button[value=what-if]");
     browser.sees("#answer", "Yes: it would be admitted now.");
     let step = json!({"poisson_sampled_gaussian": {"sampling_probability": "0.004", "noise_multiplier": "1.1"}});
     let asked = json!({"mechanism": {"repeat": {"count": "15000", "of": step}}});
-    let told = served.post(&admin, "/v1/datasets/sales/what-if", &asked);
+    let told = served.post(admin, "/v1/datasets/sales/what-if", &asked);
     assert_eq!(told["decision"], "admit");
     browser.sees("#answer", &format!("fit now: {}.", told["largest_count"]));
     browser.sees("#answer", "Nothing was charged.");
@@ -57,12 +73,14 @@ fn from_log_in_to_refusal() {
     browser.click("#ask button[value=what-if]");
     browser.sees("#answer", "No: it would be refused now.");
     browser.sees("#answer", "the total would pass the budget");
+}
 
-    // Spend until refused, as often as was foretold.
+/// As often as was foretold.
+fn spent_until_refused(browser: &Browser, served: &Served, admin: &str) -> u64 {
     browser.choose("#what", "something");
     browser.fill("#epsilon", "0.7");
     browser.click("#ask button[value=what-if]");
-    let told = served.post(&admin, "/v1/datasets/sales/what-if", &json!({"mechanism": {"pure": {"epsilon": "0.7"}}}));
+    let told = served.post(admin, "/v1/datasets/sales/what-if", &json!({"mechanism": {"pure": {"epsilon": "0.7"}}}));
     let most = told["largest_count"].as_u64().expect("a count");
     assert!((3..20).contains(&most), "{told}");
     browser.sees("#answer", &format!("fit now: {most}."));
@@ -78,25 +96,29 @@ fn from_log_in_to_refusal() {
     browser.sees("#decisions", "refused");
     browser.sees("#decisions", "a test <b>");
     browser.sees("#decisions", "pure, epsilon 0.7");
-    assert_eq!(served.get(&admin, "/v1/datasets/sales")["admitted"], most);
+    assert_eq!(served.get(admin, "/v1/datasets/sales")["admitted"], most);
     browser.sees("#spent-share", " %");
     browser.picture(&picture("dataset"));
+    most
+}
 
-    // Live: somebody else spends, and it is seen without a reload; what is being typed stays.
+/// Somebody else spends, and it is seen without a reload; what is being typed stays.
+fn others_are_seen_live(browser: &Browser, served: &Served, admin: &str, admitted: u64) {
     let _ = browser.script("window.notReloaded = true");
     browser.fill("#note", "still typing");
     let ann = served.token("ann", Role::Spender, None);
     served.post(&ann, "/v1/datasets/sales/spend", &json!({"id": "q1", "mechanism": {"pure": {"epsilon": "0.01"}}}));
-    browser.sees("#admitted", &(most + 1).to_string());
+    browser.sees("#admitted", &(admitted + 1).to_string());
     browser.sees("#shares", "ann");
-    served.post(&admin, "/v1/datasets/sales/close", &Value::Null);
+    served.post(admin, "/v1/datasets/sales/close", &Value::Null);
     browser.sees("h1", "closed");
     let kept = browser.script("return [window.notReloaded, document.querySelector('#note').value]");
     assert_eq!(kept, json!([true, "still typing"]));
     browser.click("#ask button[value=spend]");
     browser.sees("#answer", "dataset sales is closed");
+}
 
-    // Tokens: granted, used, revoked.
+fn a_token_is_granted_and_revoked(browser: &Browser, served: &Served) {
     browser.click("a[href='/tokens']");
     browser.fill("#holder", "bob");
     browser.fill("#datasets", "sales");
@@ -108,14 +130,6 @@ fn from_log_in_to_refusal() {
     browser.click(&format!("[data-revoke='{hash}']"));
     browser.sees("#answer", "is revoked");
     served.json(&token, "GET", "/v1/me", &Value::Null, 401);
-
-    // The complaints are the answers 4xx that were asked for; none is about a policy, a script or a file.
-    let others: Vec<String> = browser.complaints().into_iter().filter(|text| !text.contains("status of 4")).collect();
-    assert!(others.is_empty(), "{others:?}");
-    browser.click("header button");
-    browser.sees("h1", "Log in");
-    browser.open(&served.url("/"));
-    browser.sees("h1", "Log in");
 }
 
 /// Light and dark, on a desk and on a phone: nothing is wider than the screen, text stands out, everything has a name.

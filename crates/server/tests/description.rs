@@ -40,6 +40,8 @@ struct Maker<'a> {
 }
 
 const NAMES: [&str; 8] = ["sales", "events", "jan", "feb", "root", "ads", "x", "a.b-c_d@e"];
+const INTEGERS: [&str; 9] = ["1", "2", "3", "7", "0", "100", "-1", "18446744073709551615", "9007199254740992"];
+const NUMBERS: [&str; 9] = ["0.01", "0.5", "1", "1.5", "20", "0", "1e-300", "1e308", "-0.0"];
 const TEXTS: [&str; 12] = ["q1", "q2", "hold", "0.1", "0.5", "3", "1e-6", "1e-5", "", "all", "π ≈ 3", "-1"];
 
 impl Maker<'_> {
@@ -76,25 +78,8 @@ impl Maker<'_> {
         if let Some(words) = schema["enum"].as_array() {
             return self.dice.one(words).clone();
         }
-        let kinds: Vec<&str> = match &schema["type"] {
-            Value::String(kind) => vec![kind],
-            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => vec!["null"],
-        };
-        match *self.dice.one(&kinds) {
-            "object" => {
-                let needed: Vec<&str> =
-                    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-                let mut made = Map::new();
-                for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-                    if needed.contains(&name.as_str()) || self.dice.roll(5) == 0 {
-                        let is_id = field["$ref"].as_str().is_some_and(|name| name.ends_with("/RequestId"));
-                        let id = json!(format!("q{}", self.dice.roll(500)));
-                        made.insert(name.clone(), if is_id { id } else { self.make(field, depth + 1) });
-                    }
-                }
-                Value::Object(made)
-            }
+        match *self.dice.one(&kinds(&schema).unwrap_or_else(|| vec!["null"])) {
+            "object" => self.object(&schema, depth),
             "array" => {
                 let length = self.dice.roll(4);
                 (0..length).map(|_| self.make(&schema["items"], depth + 1)).collect()
@@ -105,36 +90,24 @@ impl Maker<'_> {
             "string" if schema["pattern"].is_string() => json!("0".repeat(64)),
             "string" => json!(self.dice.one(&TEXTS)),
             "boolean" => json!(self.dice.roll(2) == 0),
-            "integer" => self
-                .dice
-                .one(&[
-                    json!(1),
-                    json!(2),
-                    json!(3),
-                    json!(7),
-                    json!(0),
-                    json!(100),
-                    json!(-1),
-                    json!(u64::MAX),
-                    json!(1_u64 << 53),
-                ])
-                .clone(),
-            "number" => self
-                .dice
-                .one(&[
-                    json!(0.01),
-                    json!(0.5),
-                    json!(1),
-                    json!(1.5),
-                    json!(20),
-                    json!(0),
-                    json!(1e-300),
-                    json!(1e308),
-                    json!(-0.0),
-                ])
-                .clone(),
+            "integer" => self.dice.one(&INTEGERS).parse().expect("a number"),
+            "number" => self.dice.one(&NUMBERS).parse().expect("a number"),
             _ => Value::Null,
         }
+    }
+
+    /// What is required, and now and then what is not.
+    fn object(&mut self, schema: &Value, depth: usize) -> Value {
+        let needed: Vec<&str> = strings(&schema["required"]).collect();
+        let mut made = Map::new();
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            if needed.contains(&name.as_str()) || self.dice.roll(5) == 0 {
+                let is_id = field["$ref"].as_str().is_some_and(|name| name.ends_with("/RequestId"));
+                let id = json!(format!("q{}", self.dice.roll(500)));
+                made.insert(name.clone(), if is_id { id } else { self.make(field, depth + 1) });
+            }
+        }
+        Value::Object(made)
     }
 
     /// Something else somewhere.
@@ -196,11 +169,7 @@ impl Maker<'_> {
             Value::Array(_) => "array",
             Value::Object(_) => "object",
         };
-        let allowed: Vec<&str> = match &schema["type"] {
-            Value::String(kind) => vec![kind],
-            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return Ok(()),
-        };
+        let Some(allowed) = kinds(schema) else { return Ok(()) };
         let is_allowed = allowed.contains(&kind) || (kind == "integer" && allowed.contains(&"number"));
         if !is_allowed {
             return Err(format!("{value} is no {allowed:?}"));
@@ -209,7 +178,7 @@ impl Maker<'_> {
             return list.iter().try_for_each(|each| self.fits(&schema["items"], each));
         }
         let Value::Object(map) = value else { return Ok(()) };
-        for needed in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        for needed in strings(&schema["required"]) {
             if !map.contains_key(needed) {
                 return Err(format!("{value} has no {needed}"));
             }
@@ -237,11 +206,82 @@ async fn ask(app: &Router, method: &str, path: &str, token: Option<&str>, body: 
     (status, serde_json::from_slice(&bytes).unwrap_or_else(|_| text()))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn requests_made_up_from_the_description() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let location = Location::File(folder.path().join("a.ledger"));
-    let ledger = Ledger::open(&location).await.expect("a ledger");
+/// The strings of a list, if it is one.
+fn strings(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The types that a schema allows; `None` where it says nothing.
+fn kinds(schema: &Value) -> Option<Vec<&str>> {
+    match &schema["type"] {
+        Value::String(kind) => Some(vec![kind]),
+        list @ Value::Array(_) => Some(strings(list).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+/// Something that can be asked, as it is described.
+struct Operation {
+    id: String,
+    method: String,
+    path: String,
+    described: Value,
+}
+
+impl Operation {
+    /// All of them; without a token there is no answer.
+    async fn all(app: &Router, description: &Value) -> Vec<Self> {
+        let mut all = Vec::new();
+        for (path, methods) in description["paths"].as_object().expect("paths") {
+            for (method, described) in methods.as_object().expect("methods") {
+                let id = described["operationId"].as_str().expect("an id").to_owned();
+                all.push(Self { id, method: method.clone(), path: path.clone(), described: described.clone() });
+                let (status, said) = ask(app, method, &path.replace(['{', '}'], ""), None, Vec::new()).await;
+                assert!(status == 401 || status == 429, "{method} {path} asks for a token: {said}");
+            }
+        }
+        assert!(all.len() >= 18, "{}", all.len());
+        all
+    }
+
+    /// An address and a body, spoiled or not.
+    fn request(&self, maker: &mut Maker<'_>, spoiled: bool) -> (String, Value) {
+        let datasets: &[&str] = match self.id.as_str() {
+            "close_dataset" => &["old", "nowhere"],
+            _ => &["sales", "sales", "sales", "events", "x", "nowhere", "%2e%2e", "a%00b"],
+        };
+        let dataset = maker.dice.one::<&str>(datasets);
+        let address = self.path.replace("{dataset}", dataset).replace("{hash}", &"0".repeat(64));
+        let mut body = Value::Null;
+        if let Some(content) = self.described["requestBody"]["content"]["application/json"].get("schema") {
+            body = maker.make(content, 0);
+            if spoiled {
+                maker.spoil(&mut body);
+            }
+        }
+        (address, body)
+    }
+
+    /// Whether it was done; either way the answer is as described, and comes soon.
+    async fn ask(&self, app: &Router, token: &str, maker: &Maker<'_>, (address, body): (String, Value)) -> bool {
+        let begin = std::time::Instant::now();
+        let method = &self.method;
+        let (status, answer) = ask(app, method, &address, Some(token), body.to_string().into_bytes()).await;
+        let told = format!("{method} {address} {body}: {status} {answer}");
+        assert!(status.as_u16() < 500, "{told}");
+        assert!(begin.elapsed().as_secs() < 20, "{told}");
+        let key = if status == 200 { "200" } else { "4XX" };
+        let content = &self.described["responses"][key]["content"];
+        assert!(content.is_object(), "not described: {told}");
+        if let Some(schema) = content["application/json"].get("schema") {
+            maker.fits(schema, &answer).unwrap_or_else(|error| panic!("{told}\n{error}"));
+        }
+        status == 200
+    }
+}
+
+/// A token for everything, and a few datasets.
+async fn prepared(ledger: &Ledger) -> String {
     let root = Requester { explicit_curves: true, ..Requester::new("root".parse().expect("a name")) };
     let new = NewToken {
         holder: root.name.clone(),
@@ -258,64 +298,37 @@ async fn requests_made_up_from_the_description() {
     ] {
         ledger.create_dataset(&root, serde_json::from_value(new).expect("a dataset")).await.expect("made");
     }
+    token
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_made_up_from_the_description() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let location = Location::File(folder.path().join("a.ledger"));
+    let ledger = Ledger::open(&location).await.expect("a ledger");
+    let token = prepared(&ledger).await;
     let app = app(Service::new(ledger.clone(), u32::MAX, false));
     let (status, described) = ask(&app, "get", "/v1/openapi.json", None, Vec::new()).await;
     assert_eq!(status, 200);
-    let schemas = described["components"]["schemas"].as_object().expect("schemas").clone();
-    let mut operations = Vec::new();
-    for (path, methods) in described["paths"].as_object().expect("paths") {
-        for (method, operation) in methods.as_object().expect("methods") {
-            operations.push((path.clone(), method.clone(), operation.clone()));
-            let (status, said) = ask(&app, method, &path.replace(['{', '}'], ""), None, Vec::new()).await;
-            assert!(status == 401 || status == 429, "{method} {path} asks for a token: {said}");
-        }
-    }
-    assert!(operations.len() >= 18, "{}", operations.len());
-    let mut maker = Maker { schemas: &schemas, dice: Dice(20_261_116) };
-    let mut good: BTreeMap<String, u32> = BTreeMap::new();
+    let operations = Operation::all(&app, &described).await;
+    let schemas = described["components"]["schemas"].as_object().expect("schemas");
+    let mut maker = Maker { schemas, dice: Dice(20_261_116) };
+    let mut good: BTreeMap<&str, u32> = BTreeMap::new();
     let rounds: usize = std::env::var("PAYGO_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1000);
     for round in 0..rounds {
-        for (path, method, operation) in &operations {
-            let id = operation["operationId"].as_str().expect("an id").to_owned();
-            let datasets: &[&str] = match id.as_str() {
-                "close_dataset" => &["old", "nowhere"],
-                _ => &["sales", "sales", "sales", "events", "x", "nowhere", "%2e%2e", "a%00b"],
-            };
-            let address =
-                path.replace("{dataset}", maker.dice.one::<&str>(datasets)).replace("{hash}", &"0".repeat(64));
-            let mut body = Value::Null;
-            if let Some(content) = operation["requestBody"]["content"]["application/json"].get("schema") {
-                body = maker.make(content, 0);
-                if round % 3 == 2 {
-                    maker.spoil(&mut body);
-                }
-            }
-            let begin = std::time::Instant::now();
-            let (status, answer) = ask(&app, method, &address, Some(&token), body.to_string().into_bytes()).await;
-            let told = format!("{method} {address} {body}: {status} {answer}");
-            assert!(status.as_u16() < 500, "{told}");
-            assert!(begin.elapsed().as_secs() < 20, "{told}");
-            let key = if status == 200 { "200" } else { "4XX" };
-            let content = &operation["responses"][key]["content"];
-            assert!(content.is_object(), "not described: {told}");
-            if let Some(schema) = content["application/json"].get("schema") {
-                maker.fits(schema, &answer).unwrap_or_else(|error| panic!("{told}\n{error}"));
-            }
-            if status == 200 {
-                *good.entry(id).or_default() += 1;
+        for operation in &operations {
+            let request = operation.request(&mut maker, round % 3 == 2);
+            if operation.ask(&app, &token, &maker, request).await {
+                *good.entry(&operation.id).or_default() += 1;
             }
         }
     }
-    let never: Vec<&str> = operations
-        .iter()
-        .filter_map(|(.., operation)| operation["operationId"].as_str())
-        .filter(|id| !good.contains_key(*id))
-        .collect();
+    let never = operations.iter().map(|operation| operation.id.as_str()).filter(|id| !good.contains_key(id));
+    let never: Vec<&str> = never.collect();
     assert_eq!(never, ["revoke_token"], "each does what it says now and then; a hash cannot be guessed: {good:?}");
     let state = ledger.read(Clone::clone);
     ledger.close().await;
-    let report = verify(&mut SqlStore::open(&location).await.expect("a store"), &state, Demands::default(), |_| {})
-        .await
-        .expect("sound");
+    let mut store = SqlStore::open(&location).await.expect("a store");
+    let report = verify(&mut store, &state, Demands::default(), |_| {}).await.expect("sound");
     assert!(report.decisions.0 > 20 && report.decisions.1 > 0, "{:?}", report.decisions);
 }

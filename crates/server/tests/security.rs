@@ -230,18 +230,22 @@ fn what_people_write_is_shown_as_text() {
     }
 }
 
+/// A request of an admin, and the status and code of its answer.
+#[track_caller]
+fn check(served: &Served, admin: &str, (method, path): (&str, &str), body: &[u8], expected: u16, code: &str) {
+    let (status, said) = served.ask(method, path, &[("authorization", &format!("Bearer {admin}"))], body);
+    assert!(status == expected && said.contains(code), "{method} {path}: {status} {said}");
+}
+
 #[test]
-fn bodies_and_paths() {
+fn bodies() {
     let served = Served::new();
     let admin = served.token("root", Role::Admin, None);
     served.create(&admin, "sales", "1");
     let before = served.entries();
-    let bearer = format!("Bearer {admin}");
-    let check = |method: &str, path: &str, body: &[u8], expected: u16, code: &str| {
-        let (status, said) = served.ask(method, path, &[("authorization", &bearer)], body);
-        assert!(status == expected && said.contains(code), "{method} {path}: {status} {said}");
+    let spend = |body: &[u8], expected: u16, code: &str| {
+        check(&served, &admin, ("POST", "/v1/datasets/sales/spend"), body, expected, code);
     };
-    let spend = "/v1/datasets/sales/spend";
     for body in [
         "",
         "{",
@@ -252,36 +256,43 @@ fn bodies_and_paths() {
         "{\"id\": \"q\", \"mechanism\": 1}",
         "{\"id\": 1, \"mechanism\": {}}",
     ] {
-        check("POST", spend, body.as_bytes(), 400, "malformed");
+        spend(body.as_bytes(), 400, "malformed");
     }
-    check("POST", spend, b"\xff\xfe", 400, "malformed");
-    let unknown = json!({"id": "q", "mechanism": rho("0.1"), "admin": true}).to_string();
-    check("POST", spend, unknown.as_bytes(), 400, "unknown field");
+    spend(b"\xff\xfe", 400, "malformed");
     let deep = format!("{{\"id\": \"q\", \"mechanism\": {}1{}}}", "{\"all_of\":[".repeat(5000), "]}".repeat(5000));
-    check("POST", spend, deep.as_bytes(), 400, "malformed");
+    spend(deep.as_bytes(), 400, "malformed");
+    spend(&vec![b' '; (1 << 20) + 1], 413, "too_large");
     let nested = (0..20).fold(rho("0.1"), |inner, _| json!({"repeat": {"count": 2, "of": inner}}));
-    check("POST", spend, json!({"id": "q", "mechanism": nested}).to_string().as_bytes(), 422, "too_many");
-    check("POST", spend, &vec![b' '; (1 << 20) + 1], 413, "too_large");
-    let long = json!({"id": "q", "mechanism": {"zcdp": {"rho": "0.3".to_owned() + &"3".repeat(70_000)}}});
-    check("POST", spend, long.to_string().as_bytes(), 422, "bytes of a mechanism");
-    check("GET", "/v1/log?after=9223372036854775808", b"", 200, "");
-    let made_up =
-        format!("MADEUP /v1/datasets HTTP/1.1\r\nhost: x\r\nauthorization: {bearer}\r\nconnection: close\r\n\r\n");
-    assert!(raw_ask(&served, made_up.as_bytes()).starts_with("HTTP/1.1 405"));
+    let long = json!({"zcdp": {"rho": "0.3".to_owned() + &"3".repeat(70_000)}});
+    for (body, expected, code) in [
+        (json!({"id": "q", "mechanism": rho("0.1"), "admin": true}), 400, "unknown field"),
+        (json!({"id": "q", "mechanism": nested}), 422, "too_many"),
+        (json!({"id": "q", "mechanism": long}), 422, "bytes of a mechanism"),
+        (json!({"id": "", "mechanism": rho("1")}), 400, "1 to 128 bytes"),
+        (json!({"id": "q", "mechanism": rho("-1")}), 422, "out_of_domain"),
+        (json!({"id": "q", "mechanism": rho("NaN")}), 422, "out_of_domain"),
+        (json!({"id": "q", "mechanism": {"laplace": {"scale": 0}}}), 422, "out_of_domain"),
+        (json!({"id": "q", "mechanism": {"repeat": {"count": 0, "of": rho("1")}}}), 422, "out_of_domain"),
+    ] {
+        spend(body.to_string().as_bytes(), expected, code);
+    }
+    spend(b"{\"id\": \"q\", \"mechanism\": {\"zcdp\": {\"rho\": 1e400}}}", 400, "malformed");
+    assert_eq!(served.entries(), before, "nothing changed");
+}
+
+#[test]
+fn paths() {
+    let served = Served::new();
+    let admin = served.token("root", Role::Admin, None);
+    served.create(&admin, "sales", "1");
+    let before = served.entries();
+    let raw = |method: &str, path: &str| {
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {admin}\r\n");
+        raw_ask(&served, format!("{head}connection: close\r\n\r\n").as_bytes())
+    };
+    assert!(raw("MADEUP", "/v1/datasets").starts_with("HTTP/1.1 405"));
     let Value::String(numbers) = served.get(&admin, "/metrics") else { panic!("text") };
     assert!(!numbers.contains("MADEUP"), "nobody makes up labels");
-    for (mechanism, code) in [
-        (rho("-1"), "out_of_domain"),
-        (rho("NaN"), "out_of_domain"),
-        (json!({"zcdp": {"rho": null}}), "malformed"),
-        (json!({"laplace": {"scale": 0}}), "out_of_domain"),
-        (json!({"repeat": {"count": 0, "of": rho("1")}}), "out_of_domain"),
-    ] {
-        let body = json!({"id": "q", "mechanism": mechanism}).to_string().replace("null", "1e400");
-        let (status, said) = served.ask("POST", spend, &[("authorization", &bearer)], body.as_bytes());
-        assert!((status == 422 || status == 400) && said.contains(code), "{body}: {status} {said}");
-    }
-    check("POST", spend, json!({"id": "", "mechanism": rho("1")}).to_string().as_bytes(), 400, "1 to 128 bytes");
     for path in [
         "/v1/datasets/..%2f..%2fetc%2fpasswd",
         "/v1/datasets/%2e%2e",
@@ -299,14 +310,18 @@ fn bodies_and_paths() {
         "/v1/log?unknown=1",
         "/v1/tokens/zz",
     ] {
-        let raw = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: {bearer}\r\nconnection: close\r\n\r\n");
-        let said = raw_ask(&served, raw.as_bytes());
+        let said = raw("GET", path);
         let status: u16 = said.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
         assert!((400..500).contains(&status), "{path}: {said}");
     }
-    check("PUT", "/v1/datasets", b"", 405, "method_not_allowed");
-    check("GET", "/v2/datasets", b"", 404, "not_found");
-    check("GET", "/v1/datasets/nowhere", b"", 404, "unknown_dataset");
+    for (method, path, expected, code) in [
+        ("GET", "/v1/log?after=9223372036854775808", 200, ""),
+        ("PUT", "/v1/datasets", 405, "method_not_allowed"),
+        ("GET", "/v2/datasets", 404, "not_found"),
+        ("GET", "/v1/datasets/nowhere", 404, "unknown_dataset"),
+    ] {
+        check(&served, &admin, (method, path), b"", expected, code);
+    }
     assert_eq!(served.entries(), before, "nothing changed");
 }
 

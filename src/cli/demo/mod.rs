@@ -1,13 +1,14 @@
 //! `paygo demo`: the whole story in one run.
 
 mod analyst;
+mod page;
 mod people;
 mod shared;
 mod shop;
 
 use super::account::{all_rows, parse_plan, report};
-use super::output::{print, shown_down, shown_up};
-use analyst::{Analyst, Entry, FINEST, Median, ROUGHEST};
+use super::output::{print, shown_up};
+use analyst::{Analyst, Entry, FINEST, Median};
 use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -20,8 +21,7 @@ use paygo_accounting::odometer::{Odometer, VilleMixture};
 use paygo_accounting::params::{Count, Delta, Epsilon, Neighbors, Rho};
 use paygo_accounting::prior::Prior;
 use paygo_noise::Source;
-use paygo_report::{Block, LineChart, Page, Series, Table};
-use shop::{NOISE, Shop};
+use shop::Shop;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -150,102 +150,5 @@ impl Story {
             shown_up(reading),
             self.worst_case.len()
         )
-    }
-
-    fn page(&self, shop: &Shop) -> anyhow::Result<Page> {
-        let (spent, reading) = self.last();
-        let over = |f: &dyn Fn(&Entry) -> f64| (1..).map(f64::from).zip(self.log.iter().map(f)).collect::<Vec<_>>();
-        let series = |name: &str, points, dashed| Series { name: name.to_owned(), points, dashed };
-        let spend = LineChart {
-            title: "What has been spent".into(),
-            x_label: "request".into(),
-            y_label: "epsilon at delta = 1e-6".into(),
-            series: vec![
-                series("spent, of the filter's budget", over(&|entry| entry.spent), false),
-                series("the odometer's reading", over(&|entry| entry.reading), false),
-                series("the budget", over(&|_| 1.0), true),
-            ],
-            y_limit: f64::INFINITY,
-        };
-        let noise = LineChart {
-            title: "How precisely the analyst asked".into(),
-            x_label: "request".into(),
-            y_label: "noise (standard deviation of a count)".into(),
-            #[expect(clippy::cast_precision_loss, reason = "small integers")]
-            series: vec![series("noise of each request", over(&|entry| entry.noise as f64), false)],
-            y_limit: f64::INFINITY,
-        };
-        let comparison = LineChart {
-            title: "How far the budget went".into(),
-            x_label: "questions answered".into(),
-            y_label: "epsilon at delta = 1e-6".into(),
-            series: vec![
-                series(
-                    "adaptive, under the filter",
-                    {
-                        let admitted = self.log.iter().filter(|entry| entry.answer.is_some());
-                        (1..).map(f64::from).zip(admitted.map(|entry| entry.spent)).collect()
-                    },
-                    false,
-                ),
-                series("a plan for the worst case, fixed in advance", self.worst_case.clone(), false),
-            ],
-            y_limit: f64::INFINITY,
-        };
-        let decisions = self.log.iter().enumerate().map(|(i, entry)| {
-            let answer = entry.answer.map_or_else(|| "refused, at no cost".to_owned(), |answer| answer.to_string());
-            vec![
-                (i + 1).to_string(),
-                entry.question.clone(),
-                entry.noise.to_string(),
-                answer,
-                shown_up(entry.spent),
-                shown_up(entry.reading),
-            ]
-        });
-        let header = |cells: &[&str]| cells.iter().map(|&cell| cell.to_owned()).collect();
-        let figure =
-            |chart: &LineChart, caption: &str| anyhow::Ok(Block::Figure { svg: chart.svg()?, caption: caption.into() });
-        let remaining = 1.0 - spent;
-        Ok(Page {
-            title: "An adaptive analyst inside a budget".into(),
-            blocks: vec![
-                Block::Text(format!(
-                    "{PEOPLE} made-up people; the median income of each region, by halving an interval with noisy counts. Each \
-                     next question, and its noise between {FINEST} and {ROUGHEST}, depends on the answers so far. A mixture filter \
-                     keeps the whole within ({EPSILON}, {DELTA})-differential privacy for one person added or removed, however the \
-                     analyst asks and whenever the analyst stops. Noise is discrete Gaussian, from a source seeded by the operating \
-                     system: this page differs from run to run."
-                )),
-                Block::Numbers(vec![
-                    ("answered".into(), self.admitted().to_string(), "questions".into()),
-                    ("refused".into(), (self.log.len() - self.admitted()).to_string(), "at no cost".into()),
-                    ("spent".into(), shown_up(spent), format!("of epsilon = {EPSILON}")),
-                    ("remaining".into(), shown_down(remaining.max(0.0)), "".into()),
-                    ("odometer".into(), shown_up(reading), "holds at every moment".into()),
-                    ("worst-case plan".into(), self.worst_case.len().to_string(), "questions".into()),
-                ]),
-                Block::Heading("What was learned".into()),
-                Block::Table(Table { header: header(&["region", "median income"]), rows: self.found() }),
-                Block::Heading("What it cost".into()),
-                figure(
-                    &spend,
-                    "The filter never lets the first line pass the budget. The odometer pays for being readable at any moment.",
-                )?,
-                figure(&noise, "Rough questions while the answer is clear, precise ones where it is close.")?,
-                figure(&comparison, "A plan fixed in advance has to assume the most precise question throughout.")?,
-                Block::Heading("A budget for each customer".into()),
-                Block::Text(format!("{} (noise {NOISE})", shop.summary())),
-                figure(
-                    &shop.chart(),
-                    "The days that worst-case accounting can report, and those that individual accounting can.",
-                )?,
-                Block::Heading("Every request".into()),
-                Block::Table(Table {
-                    header: header(&["", "question", "noise", "answer", "spent", "odometer"]),
-                    rows: decisions.collect(),
-                }),
-            ],
-        })
     }
 }

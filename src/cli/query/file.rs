@@ -130,10 +130,25 @@ impl QuerySpec {
     }
 
     fn build(&self, word: &str, name: &str, sizing: &Sizing<'_>) -> anyhow::Result<Query> {
-        let rows = self.count == Some(Counted::Rows);
+        self.check_options(word)?;
+        let (statistic, wanted) = (self.statistic(word)?, self.wanted()?);
+        let condition: Option<Condition> = self.condition.as_deref().map(str::parse).transpose()?;
+        let build = |noise: NoiseStd| -> anyhow::Result<Query> {
+            let query = Query::new(name, statistic.clone(), condition.clone(), noise)?;
+            Ok(if self.missing == Some(MissingWord::Skip) { query.skipping_missing() } else { query })
+        };
+        build(wanted.noise_std(sizing, &statistic, build)?)
+    }
+
+    fn counts_rows(&self) -> bool {
+        self.count == Some(Counted::Rows)
+    }
+
+    /// That no option is given that goes with another question.
+    fn check_options(&self, word: &str) -> anyhow::Result<()> {
         let binned = self.histogram.is_some() || self.quantile.is_some();
         for (given, option, fits) in [
-            (self.clip.is_some(), "clip", rows || self.sum.is_some() || self.mean.is_some()),
+            (self.clip.is_some(), "clip", self.counts_rows() || self.sum.is_some() || self.mean.is_some()),
             (self.clip_norm.is_some(), "clip_norm", binned),
             (self.categories.is_some(), "categories", self.histogram.is_some()),
             (self.grid.is_some(), "grid", binned),
@@ -141,40 +156,21 @@ impl QuerySpec {
         ] {
             anyhow::ensure!(!given || fits, "{option} does not go with {word}");
         }
-        let clip = || -> anyhow::Result<ClipRange> {
-            let clip = self.clip.as_ref().with_context(|| format!("{word} needs clip (--clip LOW..HIGH)"))?;
-            Ok(clip.parse()?)
-        };
-        let weight = || -> anyhow::Result<Weight> {
-            Ok(match self.clip_norm {
-                Some(norm) => Weight::Rows(ClipNorm::new(norm)?),
-                None => Weight::Person,
-            })
-        };
-        let grid = || -> anyhow::Result<Edges> {
-            let grid = self.grid.as_ref().with_context(|| format!("{word} needs grid (--grid LOW..HIGH:BINS)"))?;
-            Ok(grid.parse()?)
-        };
-        let statistic = match (&self.sum, &self.mean, &self.histogram, &self.quantile) {
-            (Some(column), _, _, _) => Statistic::Sum(column.clone(), clip()?),
-            (_, Some(column), _, _) => Statistic::Mean(column.clone(), clip()?),
-            (_, _, Some(column), _) => {
-                let bins = match (&self.categories, &self.grid) {
-                    (Some(categories), None) => Bins::Categories(categories.clone()),
-                    (None, Some(_)) => Bins::Edges(grid()?),
-                    (_, _) => {
-                        anyhow::bail!("histogram needs categories (--categories A,B) or grid (--grid LOW..HIGH:BINS)")
-                    }
-                };
-                Statistic::Histogram(column.clone(), bins, weight()?)
-            }
+        Ok(())
+    }
+
+    fn statistic(&self, word: &str) -> anyhow::Result<Statistic> {
+        Ok(match (&self.sum, &self.mean, &self.histogram, &self.quantile) {
+            (Some(column), _, _, _) => Statistic::Sum(column.clone(), self.clip_range(word)?),
+            (_, Some(column), _, _) => Statistic::Mean(column.clone(), self.clip_range(word)?),
+            (_, _, Some(column), _) => Statistic::Histogram(column.clone(), self.bins()?, self.weight()?),
             (_, _, _, Some(column)) => {
                 let at = self.at.clone().unwrap_or_else(|| vec![0.5]);
                 let at = at.into_iter().map(Probability::new).collect::<Result<_, _>>()?;
-                Statistic::Quantile(column.clone(), grid()?, weight()?, at)
+                Statistic::Quantile(column.clone(), self.edges(word)?, self.weight()?, at)
             }
-            (None, None, None, None) if rows => {
-                let clip = clip()?;
+            (None, None, None, None) if self.counts_rows() => {
+                let clip = self.clip_range(word)?;
                 let most = clip.high();
                 let whole = clip.low() == 0.0 && most.fract() == 0.0 && most <= f64::from(u32::MAX);
                 anyhow::ensure!(whole, "clip = {}..{most} is no number of rows; expected 0..N", clip.low());
@@ -182,22 +178,47 @@ impl QuerySpec {
                 Statistic::Rows(most as u32)
             }
             (None, None, None, None) => Statistic::People,
-        };
-        let wanted = match (self.noise_std, &self.spend, self.within) {
-            (Some(noise), None, None) => Wanted::Std(noise),
-            (None, Some(share), None) => Wanted::Spend(share),
-            (None, None, Some(half)) => Wanted::Within(half),
+        })
+    }
+
+    fn clip_range(&self, word: &str) -> anyhow::Result<ClipRange> {
+        let clip = self.clip.as_ref().with_context(|| format!("{word} needs clip (--clip LOW..HIGH)"))?;
+        Ok(clip.parse()?)
+    }
+
+    fn edges(&self, word: &str) -> anyhow::Result<Edges> {
+        let grid = self.grid.as_ref().with_context(|| format!("{word} needs grid (--grid LOW..HIGH:BINS)"))?;
+        Ok(grid.parse()?)
+    }
+
+    fn bins(&self) -> anyhow::Result<Bins> {
+        match (&self.categories, &self.grid) {
+            (Some(categories), None) => Ok(Bins::Categories(categories.clone())),
+            (None, Some(_)) => Ok(Bins::Edges(self.edges("histogram")?)),
+            (_, _) => {
+                anyhow::bail!("histogram needs categories (--categories A,B) or grid (--grid LOW..HIGH:BINS)")
+            }
+        }
+    }
+
+    fn weight(&self) -> anyhow::Result<Weight> {
+        Ok(match self.clip_norm {
+            Some(norm) => Weight::Rows(ClipNorm::new(norm)?),
+            None => Weight::Person,
+        })
+    }
+
+    /// How the noise was asked for.
+    fn wanted(&self) -> anyhow::Result<Wanted<'_>> {
+        match (self.noise_std, &self.spend, self.within) {
+            (Some(noise), None, None) => Ok(Wanted::Std(noise)),
+            (None, Some(share), None) => Ok(Wanted::Spend(share)),
+            (None, None, Some(half)) => Ok(Wanted::Within(half)),
             (_, _, _) => anyhow::bail!(
                 "give the noise in one way: spend (--spend \"5 %\" of everybody's budget, in the worst case), within (--within 1000: \
                  half of the interval), or noise_std (--noise-std), its standard deviation"
             ),
-        };
-        let condition: Option<Condition> = self.condition.as_deref().map(str::parse).transpose()?;
-        let build = |noise: NoiseStd| -> anyhow::Result<Query> {
-            let query = Query::new(name, statistic.clone(), condition.clone(), noise)?;
-            Ok(if self.missing == Some(MissingWord::Skip) { query.skipping_missing() } else { query })
-        };
-        build(wanted.noise_std(sizing, &statistic, build)?)
+        }
     }
 
     /// `sum amount where day = 1`

@@ -247,50 +247,16 @@ struct Asked {
 
 fn asked(arguments: &Arguments) -> anyhow::Result<Asked> {
     let file = arguments.queries.as_ref().map(|path| QueryFile::read(path)).transpose()?.unwrap_or_default();
-    /// Said once, here or there.
-    fn once<T: Clone>(name: &str, here: Option<&T>, there: Option<&T>) -> anyhow::Result<Option<T>> {
-        anyhow::ensure!(
-            here.is_none() || there.is_none(),
-            "{name} is given on the command line and in the file; remove one"
-        );
-        Ok(here.or(there).cloned())
-    }
     let accounts = once("accounts", arguments.accounts.as_ref(), file.accounts.as_ref())?;
     let stored = match accounts.as_ref().filter(|path| path.exists()) {
         Some(path) => Some(Accounts::open(path, None)?),
         None => None,
     };
-    let known = stored.as_ref().map(Accounts::settings);
-    let person = once("person", arguments.person.as_ref(), file.person.as_ref())?;
-    let person = person.or_else(|| known.map(|known| known.person.clone()));
-    let person = person.context("give --person COLUMN: the column that says whose row it is")?;
-    let mode = arguments.mode.map(|mode| match mode {
-        ModeArgument::Individual => Mode::Individual,
-        ModeArgument::WorstCase => Mode::WorstCase,
-    });
-    let mode = once("mode", mode.as_ref(), file.mode.as_ref())?;
-    let mode = mode.or_else(|| known.map(|known| known.mode)).unwrap_or(Mode::Individual);
-    let budget = once("budget", arguments.budget.as_ref(), file.budget.as_ref())?;
-    let settings = match (&file.tiers, budget, known) {
-        (Some(_), Some(_), _) => anyhow::bail!("a budget and tiers with budgets of their own are given; remove one"),
-        (Some(tiers), None, _) => tiers.settings(&person, mode)?,
-        (None, Some(budget), _) => Settings::new(&person, mode, budget),
-        (None, None, Some(known)) => Settings { person, mode, ..known.clone() },
-        (None, None, None) => anyhow::bail!("give --budget\nhint: --budget epsilon=1,delta=1e-6"),
-    };
+    let settings = settings(arguments, &file, stored.as_ref().map(Accounts::settings))?;
     if let Some(stored) = &stored {
         stored.check(&settings)?;
     }
-    let noise = |decimal: &Decimal| NoiseStd::new(decimal.typed());
-    let active_count = arguments.active_count.as_ref().map(noise).transpose().context("active-count")?;
-    anyhow::ensure!(
-        active_count.is_none() || mode == Mode::Individual,
-        "--active-count goes with --mode individual: in the worst case everybody takes part"
-    );
-    anyhow::ensure!(
-        active_count.is_none() || arguments.exhausted == ExhaustedArgument::LeftOut,
-        "--active-count goes with --exhausted left-out: otherwise nobody is left out"
-    );
+    let active_count = active_count(arguments, settings.mode)?;
     let mut specs = file.queries;
     specs.extend(arguments.question.spec());
     anyhow::ensure!(
@@ -312,6 +278,51 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Asked> {
     let manner = Manner { exhausted, people_changed: arguments.people_changed, confidence };
     let worst_case = stored.as_ref().map_or(0, Accounts::worst_case);
     Ok(Asked { settings, accounts, worst_case, layout: Layout::new(queries, active_count)?, manner })
+}
+
+/// Said once, on the command line or in the file.
+fn once<T: Clone>(name: &str, here: Option<&T>, there: Option<&T>) -> anyhow::Result<Option<T>> {
+    anyhow::ensure!(
+        here.is_none() || there.is_none(),
+        "{name} is given on the command line and in the file; remove one"
+    );
+    Ok(here.or(there).cloned())
+}
+
+/// What people may spend; what is not said is as accounts that are there have it.
+fn settings(arguments: &Arguments, file: &QueryFile, known: Option<&Settings>) -> anyhow::Result<Settings> {
+    let person = once("person", arguments.person.as_ref(), file.person.as_ref())?;
+    let person = person.or_else(|| known.map(|known| known.person.clone()));
+    let person = person.context("give --person COLUMN: the column that says whose row it is")?;
+    let mode = arguments.mode.map(|mode| match mode {
+        ModeArgument::Individual => Mode::Individual,
+        ModeArgument::WorstCase => Mode::WorstCase,
+    });
+    let mode = once("mode", mode.as_ref(), file.mode.as_ref())?;
+    let mode = mode.or_else(|| known.map(|known| known.mode)).unwrap_or(Mode::Individual);
+    let budget = once("budget", arguments.budget.as_ref(), file.budget.as_ref())?;
+    match (&file.tiers, budget, known) {
+        (Some(_), Some(_), _) => anyhow::bail!("a budget and tiers with budgets of their own are given; remove one"),
+        (Some(tiers), None, _) => tiers.settings(&person, mode),
+        (None, Some(budget), _) => Ok(Settings::new(&person, mode, budget)),
+        (None, None, Some(known)) => Ok(Settings { person, mode, ..known.clone() }),
+        (None, None, None) => anyhow::bail!("give --budget\nhint: --budget epsilon=1,delta=1e-6"),
+    }
+}
+
+/// The noise of the count of those who take part.
+fn active_count(arguments: &Arguments, mode: Mode) -> anyhow::Result<Option<NoiseStd>> {
+    let noise = |decimal: &Decimal| NoiseStd::new(decimal.typed());
+    let active_count = arguments.active_count.as_ref().map(noise).transpose().context("active-count")?;
+    anyhow::ensure!(
+        active_count.is_none() || mode == Mode::Individual,
+        "--active-count goes with --mode individual: in the worst case everybody takes part"
+    );
+    anyhow::ensure!(
+        active_count.is_none() || arguments.exhausted == ExhaustedArgument::LeftOut,
+        "--active-count goes with --exhausted left-out: otherwise nobody is left out"
+    );
+    Ok(active_count)
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {

@@ -11,7 +11,7 @@
 
 use crate::params::{Delta, Epsilon, Mu, NoiseMultiplier, SamplingProbability};
 use paygo_numeric::Interval;
-use paygo_numeric::elementary::{exp, ln, power_of_two};
+use paygo_numeric::elementary::{exp, ln};
 use paygo_numeric::normal::{density_within, mills, mills_within, tail_within};
 use paygo_numeric::rounding::mul_up;
 use paygo_numeric::search::{certified, root};
@@ -121,85 +121,6 @@ pub struct SampledDelta {
     pub removed: Delta,
     /// The dataset gains the record: base against mixture.
     pub added: Delta,
-}
-
-/// δ(ε) of two composed Poisson-sampled Gaussian steps, in the two directions; rounded up (T31).
-///
-/// # Theorem
-/// With `H(γ)` the hockey stick of one step at `γ = e^ε` and `u` the inverse likelihood ratio of the first, the two
-/// together have `E_P[H(e^ε·u)]`. `H` is convex, so on a cell of outcomes it lies below its chord, and the mean of the
-/// chord needs only the cell's two probabilities. Within 10⁻⁹ of the truth, relatively; slow: a reference, not a method.
-#[must_use]
-pub fn sampled_delta_of_two(q: SamplingProbability, s: NoiseMultiplier, epsilon: Epsilon) -> SampledDelta {
-    let (p, sd, factor) = (Interval::point(q.get()), s.get(), Interval::point(epsilon.get()).exp());
-    let kept = Interval::ONE - p;
-    let variance = Interval::point(sd).square();
-    // Cells whose widths are few-bit multiples of one unit, so that every border is exact; wider where the density is
-    // low, for the chord's error goes with density·width³. What lies outside weighs less than 10⁻³⁰.
-    let unit = 1.5 * power_of_two(sd.log2() - 16.0);
-    let end = 1.0 + 12.0 * sd;
-    let width_at = |x: f64| {
-        let z = (x.min(0.0).abs()).max(x - 1.0).max(0.0) / sd;
-        unit * power_of_two((z * z / 7.0).min(9.0))
-    };
-    let start = (-12.0 * sd / unit / 1024.0).floor() * unit * 1024.0;
-    // Likelihood ratio of mixture over base, and the hockey sticks of one step at any γ > 0.
-    let ratio = |x: f64| kept + p * ((Interval::point(x) - 0.5) / variance).exp();
-    let stick = |gamma: Interval, forward: bool| {
-        let at = |gamma: f64| {
-            let log = Interval::point(gamma).ln();
-            let side = |log: f64, forward: bool| {
-                let (e, mu) = (Interval::point(log.max(0.0)), Interval::ONE / sd);
-                if forward { removed_profile(p, mu, e) } else { added_profile(p, mu, e) }
-            };
-            if gamma >= 1.0 {
-                side(log.lo(), forward)
-            } else {
-                // H_γ(P‖Q) = 1 − γ + γ·H_{1/γ}(Q‖P).
-                let other = Interval::point(side((-log).lo(), !forward));
-                (Interval::ONE - gamma + other * gamma).hi()
-            }
-        };
-        at(gamma.lo())
-    };
-    // Probability of a cell under N(shift, s²), from the density in its middle: ∫ = φ·width·(1 + (z²−1)k²/24 + …).
-    let mass = |middle: f64, width: f64, shift: f64| {
-        let z = (Interval::point(middle) - shift) / sd;
-        let k2 = (Interval::point(width) / sd).square();
-        let square = z.square();
-        let rest = (k2.square() * (square.square() + square * 6.0 + 3.0) / 1700.0).hi();
-        let shape = Interval::ONE + (square - 1.0) * k2 / 24.0 + Interval::new(-rest, rest);
-        density_within(z) * width / sd * shape.max(0.0)
-    };
-    let (mut removed, mut added) = (Interval::point(1e-30), Interval::point(1e-30));
-    let node = |x: f64| {
-        let ratio = ratio(x);
-        (ratio, stick(factor / ratio, true), stick(factor * ratio, false))
-    };
-    let mut left = node(start);
-    let mut x = start;
-    while x < end {
-        let width = width_at(x);
-        let (middle, right) = (x + 0.5 * width, node(x + width));
-        let base = mass(middle, width, 0.0);
-        let mixture = kept * base + p * mass(middle, width, 1.0);
-        let span = right.0 - left.0;
-        // Mixture first: u = 1/ratio falls, H(e^ε·u) rises to the right. Weight of the left border in the chord:
-        // (P·u − Q)/(u_left − u_right) at the right border's u = (P − Q·ratio)·ratio_left/span with signs turned.
-        let weight = ((base * right.0 - mixture) * left.0 / span).max(0.0);
-        let drop = (Interval::point(right.1) - left.1).max(0.0);
-        removed = removed + Interval::point((mixture * right.1 - weight * drop).hi().max(0.0));
-        // Base first: u = ratio rises, H falls to the right.
-        let weight = ((mixture - base * left.0) / span).max(0.0);
-        let drop = (Interval::point(left.2) - right.2).max(0.0);
-        added = added + Interval::point((base * left.2 - weight * drop).hi().max(0.0));
-        left = right;
-        x += width;
-    }
-    // No outcome of the base is more than 1/(1−q)² times as likely as under the mixture.
-    let never = (factor * kept.square()).lo() >= 1.0;
-    let bound = |sum: Interval| Delta::from_upper_bound(sum.hi());
-    SampledDelta { removed: bound(removed), added: if never { Delta::ZERO } else { bound(added) } }
 }
 
 /// An upper bound on the profile over enclosed parameters: it rises with μ and falls with ε.

@@ -32,13 +32,6 @@ impl Laplace {
     pub fn epsilon(&self) -> Epsilon {
         Epsilon::from_upper_bound((Interval::ONE / self.scale.get()).hi())
     }
-
-    /// KL divergence `1/b + e^{−1/b} − 1`, rounded up: the limit of the Rényi divergence at order 1.
-    #[must_use]
-    pub fn kl(&self) -> f64 {
-        let inverse = Interval::ONE / self.scale.get();
-        Interval::around(excess::exp_excess(-inverse.hi()), excess::ERROR).hi()
-    }
 }
 
 impl Family for Laplace {

@@ -23,7 +23,6 @@ mod zcdp;
 pub use family::Family;
 pub use gaussian::gdp_rho;
 pub use partitioned_epoch::Assignment;
-pub use pure::{pure_kl, pure_renyi};
 
 use crate::params::{Count, OutOfDomain};
 

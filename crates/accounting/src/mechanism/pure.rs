@@ -38,8 +38,7 @@ impl Family for Pure {
 ///
 /// `D_α = ε + (log1p(e^{−(2α−1)ε}) − log1p(e^{−ε}))/(α−1)`. Source: Bun and Steinke, arXiv:1605.02065, Proposition 3.3.
 /// Exact for randomized response; for other ε-DP mechanisms an upper bound by data processing.
-#[must_use]
-pub fn pure_renyi(epsilon: Epsilon, order: Order) -> Divergence {
+pub(super) fn pure_renyi(epsilon: Epsilon, order: Order) -> Divergence {
     let (e, a) = (epsilon.get(), order.get());
     if e == 0.0 || e == f64::INFINITY || a == f64::INFINITY {
         return Divergence::from_upper_bound(e);
@@ -54,12 +53,6 @@ pub fn pure_renyi(epsilon: Epsilon, order: Order) -> Divergence {
         eps + ((-(two_a_minus_1 * eps)).exp().ln_1p() - (-eps).exp().ln_1p()) / b
     };
     Divergence::from_upper_bound(value.hi().min(e))
-}
-
-/// KL divergence of randomized response, `ε·tanh(ε/2)`, rounded up: the limit of [`pure_renyi`] at order 1.
-#[must_use]
-pub fn pure_kl(epsilon: Epsilon) -> f64 {
-    pure_rho(epsilon).get()
 }
 
 /// ε-DP implies `ε·tanh(ε/2)`-zCDP (T7), rounded up; at most `ε²/2` and at most `ε`.

@@ -294,33 +294,12 @@ impl State {
         let by = asked.by.name.clone();
         match &asked.command {
             Command::CreateDataset(new) => self.create(new, by),
-            Command::AddBlocks { dataset, blocks } => {
-                let known = self.open(dataset)?;
-                if !known.has_blocks() {
-                    return Err(Mistake::NoBlocks(dataset.clone()));
-                }
-                let mut blocks = blocks.clone();
-                blocks.sort();
-                blocks.dedup();
-                blocks.retain(|block| !known.accounts.contains_key(&AccountName::Block(block.clone())));
-                at_most("blocks", known.accounts.len() + blocks.len(), MAX_BLOCKS)?;
-                if blocks.is_empty() {
-                    return Ok(Vec::new());
-                }
-                Ok(vec![Event::BlocksAdded { dataset: dataset.clone(), by, blocks }])
-            }
+            Command::AddBlocks { dataset, blocks } => self.add_blocks(dataset, by, blocks.clone()),
             Command::CloseDataset { dataset } => {
                 let closed = self.find(dataset)?.is_closed();
                 Ok(if closed { Vec::new() } else { vec![Event::DatasetClosed { dataset: dataset.clone(), by }] })
             }
-            Command::SetAllowance { dataset, allowance } => {
-                let known = self.open(dataset)?;
-                at_most("members", allowance.members.len(), MAX_THINGS)?;
-                at_most("allowances", known.allowances.len() + 1, MAX_THINGS)?;
-                let rule = Box::new(StoredRule::from(&ceiling(known.rule(), known.words().delta(), allowance)?));
-                let (members, allowance) = (allowance.members.clone(), allowance.name.clone());
-                Ok(vec![Event::AllowanceSet { dataset: dataset.clone(), by, allowance, members, rule }])
-            }
+            Command::SetAllowance { dataset, allowance } => self.set_allowance(dataset, by, allowance),
             Command::GrantToken { holder, hash, role, datasets, explicit_curves, expires } => {
                 at_most("tokens", self.tokens.len() + 1, MAX_THINGS)?;
                 if let Some(unknown) = datasets.iter().flatten().find(|name| self.dataset(name).is_none()) {
@@ -339,38 +318,9 @@ impl State {
                 events.push(Event::Spent(decided));
                 Ok(events)
             }
-            Command::Reserve(priced, milliseconds) => {
-                let held = &self.open(&priced.dataset)?.reservations;
-                if held.len() >= MAX_RESERVATIONS {
-                    let open = held.values().filter(|held| held.expires > at).count();
-                    at_most("open reservations", open + 1, MAX_RESERVATIONS)?;
-                }
-                let (mut events, decided) = self.request(asked, priced)?;
-                events.push(Event::Reserved { decided, expires: at.saturating_add(*milliseconds) });
-                Ok(events)
-            }
-            Command::Commit { dataset, id, used } => {
-                let held = self.held(dataset, &by, id, at)?;
-                let (_, most) = unit(&held.mechanism)?;
-                if let Some(used) = used.filter(|used| !(held.used..=most).contains(used)) {
-                    return Err(Mistake::Used { given: used, least: held.used, most });
-                }
-                if *used == Some(held.used) {
-                    return Ok(Vec::new());
-                }
-                Ok(vec![Event::Committed { dataset: dataset.clone(), by, id: id.clone(), used: *used }])
-            }
-            Command::Cancel { dataset, id, kept } => {
-                self.held(dataset, &by, id, at)?;
-                // What was used costs what it costs alone; the rest is what is freed.
-                if self.find(dataset)?.used(&by, id).as_ref() != kept.as_ref().map(|kept| &kept.mechanism) {
-                    return Err(Mistake::UsedMeanwhile(id.clone()));
-                }
-                let mut events = Vec::new();
-                let kept = kept.as_ref().map(|quote| self.price_entry(dataset, quote, &mut events));
-                events.push(Event::Cancelled { dataset: dataset.clone(), by, id: id.clone(), kept });
-                Ok(events)
-            }
+            Command::Reserve(priced, milliseconds) => self.reserve(asked, priced, *milliseconds, at),
+            Command::Commit { dataset, id, used } => self.commit(dataset, by, id, *used, at),
+            Command::Cancel { dataset, id, kept } => self.cancel(dataset, by, id, kept.as_deref(), at),
         }
     }
 
@@ -428,6 +378,79 @@ impl State {
             reading_delta,
             blocks: new.blocks.clone(),
         }))])
+    }
+
+    fn add_blocks(&self, dataset: &Name, by: Name, mut blocks: Vec<Name>) -> Result<Vec<Event>, Mistake> {
+        let known = self.open(dataset)?;
+        if !known.has_blocks() {
+            return Err(Mistake::NoBlocks(dataset.clone()));
+        }
+        blocks.sort();
+        blocks.dedup();
+        blocks.retain(|block| !known.accounts.contains_key(&AccountName::Block(block.clone())));
+        at_most("blocks", known.accounts.len() + blocks.len(), MAX_BLOCKS)?;
+        if blocks.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Event::BlocksAdded { dataset: dataset.clone(), by, blocks }])
+    }
+
+    fn set_allowance(&self, dataset: &Name, by: Name, allowance: &NewAllowance) -> Result<Vec<Event>, Mistake> {
+        let known = self.open(dataset)?;
+        at_most("members", allowance.members.len(), MAX_THINGS)?;
+        at_most("allowances", known.allowances.len() + 1, MAX_THINGS)?;
+        let rule = Box::new(StoredRule::from(&ceiling(known.rule(), known.words().delta(), allowance)?));
+        let (members, allowance) = (allowance.members.clone(), allowance.name.clone());
+        Ok(vec![Event::AllowanceSet { dataset: dataset.clone(), by, allowance, members, rule }])
+    }
+
+    fn reserve(&self, asked: &Asked, priced: &Priced, milliseconds: u64, at: u64) -> Result<Vec<Event>, Mistake> {
+        let held = &self.open(&priced.dataset)?.reservations;
+        if held.len() >= MAX_RESERVATIONS {
+            let open = held.values().filter(|held| held.expires > at).count();
+            at_most("open reservations", open + 1, MAX_RESERVATIONS)?;
+        }
+        let (mut events, decided) = self.request(asked, priced)?;
+        events.push(Event::Reserved { decided, expires: at.saturating_add(milliseconds) });
+        Ok(events)
+    }
+
+    fn commit(
+        &self,
+        dataset: &Name,
+        by: Name,
+        id: &RequestId,
+        used: Option<u64>,
+        at: u64,
+    ) -> Result<Vec<Event>, Mistake> {
+        let held = self.held(dataset, &by, id, at)?;
+        let (_, most) = unit(&held.mechanism)?;
+        if let Some(used) = used.filter(|used| !(held.used..=most).contains(used)) {
+            return Err(Mistake::Used { given: used, least: held.used, most });
+        }
+        if used == Some(held.used) {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Event::Committed { dataset: dataset.clone(), by, id: id.clone(), used }])
+    }
+
+    fn cancel(
+        &self,
+        dataset: &Name,
+        by: Name,
+        id: &RequestId,
+        kept: Option<&Quote>,
+        at: u64,
+    ) -> Result<Vec<Event>, Mistake> {
+        self.held(dataset, &by, id, at)?;
+        // What was used costs what it costs alone; the rest is what is freed.
+        if self.find(dataset)?.used(&by, id).as_ref() != kept.map(|kept| &kept.mechanism) {
+            return Err(Mistake::UsedMeanwhile(id.clone()));
+        }
+        let mut events = Vec::new();
+        let kept = kept.map(|quote| self.price_entry(dataset, quote, &mut events));
+        events.push(Event::Cancelled { dataset: dataset.clone(), by, id: id.clone(), kept });
+        Ok(events)
     }
 
     /// The decision about a request, and before it what it costs if that is not written yet.

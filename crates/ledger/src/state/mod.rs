@@ -18,7 +18,7 @@ pub(crate) use mistake::{CANCELLED, COMMITTED, EXPIRED};
 pub use reading::Reading;
 pub use snapshot::{SnapshotError, StoredState};
 
-use crate::entry::{Decided, Digest, Entry, Event, Role, VERSION};
+use crate::entry::{DatasetCreated, Decided, Digest, Entry, Event, Role, VERSION};
 use crate::names::Name;
 use paygo_accounting::charge::Sums;
 use paygo_accounting::filter::{AnyRule, Rule};
@@ -202,33 +202,8 @@ impl State {
     fn event(&mut self, entry: &Entry) -> Result<(), String> {
         let at = entry.at;
         match &entry.event {
-            Event::Opened { version, ledger } => {
-                if entry.seq != 1 {
-                    return Err("opens a ledger that is open".to_owned());
-                }
-                if *version != VERSION {
-                    return Err(format!("format {version} is not known here; expected {VERSION}"));
-                }
-                self.ledger.clone_from(ledger);
-            }
-            Event::DatasetCreated(created) => {
-                let rule = Arc::new(AnyRule::try_from(&created.rule).map_err(|error| error.to_string())?);
-                let mut dataset = Dataset::new(dataset::Settings {
-                    name: created.dataset.clone(),
-                    by: created.by.clone(),
-                    at,
-                    neighbors: created.neighbors,
-                    privacy_unit: created.privacy_unit.clone(),
-                    filter: created.filter.clone(),
-                    rule,
-                    reading_delta: created.reading_delta,
-                    has_blocks: created.blocks.is_some(),
-                });
-                dataset.add_blocks(created.blocks.as_deref().unwrap_or_default());
-                if self.datasets.insert(created.dataset.clone(), dataset).is_some() {
-                    return Err(format!("creates dataset {} again", created.dataset));
-                }
-            }
+            Event::Opened { version, ledger } => self.opened(entry.seq, *version, ledger)?,
+            Event::DatasetCreated(created) => self.created(created, at)?,
             Event::BlocksAdded { dataset, by: _, blocks } => self.known(dataset)?.add_blocks(blocks),
             Event::DatasetClosed { dataset, by: _ } => self.known(dataset)?.close(),
             Event::AllowanceSet { dataset, by: _, allowance, members, rule } => {
@@ -258,6 +233,37 @@ impl State {
                 };
                 self.known(dataset)?.cancelled(by, id, kept.as_deref(), at)?;
             }
+        }
+        Ok(())
+    }
+
+    fn opened(&mut self, seq: u64, version: u32, ledger: &str) -> Result<(), String> {
+        if seq != 1 {
+            return Err("opens a ledger that is open".to_owned());
+        }
+        if version != VERSION {
+            return Err(format!("format {version} is not known here; expected {VERSION}"));
+        }
+        ledger.clone_into(&mut self.ledger);
+        Ok(())
+    }
+
+    fn created(&mut self, created: &DatasetCreated, at: u64) -> Result<(), String> {
+        let rule = Arc::new(AnyRule::try_from(&created.rule).map_err(|error| error.to_string())?);
+        let mut dataset = Dataset::new(dataset::Settings {
+            name: created.dataset.clone(),
+            by: created.by.clone(),
+            at,
+            neighbors: created.neighbors,
+            privacy_unit: created.privacy_unit.clone(),
+            filter: created.filter.clone(),
+            rule,
+            reading_delta: created.reading_delta,
+            has_blocks: created.blocks.is_some(),
+        });
+        dataset.add_blocks(created.blocks.as_deref().unwrap_or_default());
+        if self.datasets.insert(created.dataset.clone(), dataset).is_some() {
+            return Err(format!("creates dataset {} again", created.dataset));
         }
         Ok(())
     }

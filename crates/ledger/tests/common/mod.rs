@@ -5,7 +5,7 @@
 use paygo_ledger::ledger::{Clock, Requester};
 use paygo_ledger::store::{Location, SqlStore};
 use paygo_ledger::verify::{Demands, Report, VerifyError, verify};
-use paygo_ledger::words::{Answer, Decision, NewAllowance, NewDataset, Reserve, Spend};
+use paygo_ledger::words::{Answer, Cancel, Commit, Decision, Done, NewAllowance, NewDataset, Reserve, Spend};
 use paygo_ledger::{Ledger, LedgerError, Name};
 use paygo_testkit::postgres::Server;
 use serde_json::{Value, json};
@@ -145,6 +145,15 @@ impl<'a> Asker<'a> {
 
     pub(crate) async fn reserve(&self, words: Value) -> Result<Answer, LedgerError> {
         self.ledger.reserve(&self.who, &self.dataset, read::<Reserve>(words)).await
+    }
+
+    pub(crate) async fn commit(&self, id: &str, used: Option<u64>) -> Result<Done, LedgerError> {
+        self.ledger.commit(&self.who, &self.dataset, Commit { id: read(json!(id)), used }).await
+    }
+
+    /// With the word that nothing of it was drawn.
+    pub(crate) async fn cancel(&self, id: &str) -> Result<Done, LedgerError> {
+        self.ledger.cancel(&self.who, &self.dataset, Cancel { id: read(json!(id)), nothing_drawn: true }).await
     }
 
     pub(crate) async fn allow(&self, words: Value) -> Result<(), LedgerError> {
