@@ -310,7 +310,7 @@ const BAD_ARGUMENTS: &[(&str, &[&str])] = &[
     ("account examples/dp-sgd.toml --plot x.png", &[".svg"]),
     ("convert --renyi 1:0.5 --delta 1e-5", &["order = 1", "1 < order"]),
     ("convert --renyi 8 --delta 1e-5", &["ORDER:VALUE"]),
-    ("convert --renyi 8:-1 --delta 1e-5", &["renyi value = -1"]),
+    ("convert --renyi 8:-1 --delta 1e-5", &["divergence = -1"]),
     ("convert --renyi 8:nan --delta 1e-5", &["ORDER:VALUE"]),
     ("convert --zcdp 0.1 --delta 1", &["delta = 1", "0 <= delta < 1"]),
     ("convert --zcdp -0.1 --delta 1e-5", &["rho = -0.1"]),

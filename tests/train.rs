@@ -606,7 +606,13 @@ fn the_model_predicts_without_python(place: &Path, trained: f64) {
     assert_eq!(accuracy(&said), trained, "{said}");
     let lines: Vec<&str> = predicted.lines().collect();
     assert!(lines.len() == 3001 && lines[0] == "prediction,probability", "{}", lines.len());
-    assert!(lines[1..].iter().all(|line| line.starts_with("high,0.") || line.starts_with("low,0.")), "{}", lines[1]);
+    // The likelier of two classes, which may be as good as certain.
+    let is_prediction = |line: &&str| {
+        let (class, probability) = line.split_once(',').expect("two columns");
+        matches!(class, "high" | "low") && probability.parse::<f64>().is_ok_and(|p| (0.5..=1.0).contains(&p))
+    };
+    let wrong = lines[1..].iter().find(|line| !is_prediction(line));
+    assert!(wrong.is_none(), "{wrong:?}");
     // Without labels, in another order, and as JSON.
     std::fs::write(place.join("new.csv"), "region,age\nsouth,80\nnorth,18\n").expect("written");
     let output = predict(&["new.csv", "--json"]);

@@ -92,13 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (folder, interrupted) = before.unzip();
     let mut source = source(arguments)?;
     let mut setting = Setting::of(&job)?;
-    let note = match &interrupted {
-        None => job.config.forecast(&setting.sampler, &job.network)?,
-        Some(interrupted) => setting.changed_since(interrupted)?,
-    };
-    if let Some(note) = note {
-        eprintln!("note: {note}");
-    }
+    forewarn(&job, &mut setting, interrupted.as_ref())?;
     let gate = job.gate(arguments, setting.checked.as_ref())?;
     // Written only where all of the file is fine.
     let mut folder = match folder {
@@ -146,6 +140,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         metrics: &metrics,
     };
     outcome.finish()
+}
+
+/// What is worth knowing before the run begins, or goes on.
+fn forewarn(job: &Job, setting: &mut Setting, interrupted: Option<&Interrupted>) -> anyhow::Result<()> {
+    let note = match interrupted {
+        None => job.config.forecast(&setting.sampler, &job.network)?,
+        Some(interrupted) => setting.changed_since(interrupted)?,
+    };
+    if let Some(note) = note {
+        eprintln!("note: {note}");
+    }
+    Ok(())
 }
 
 /// The folder of a new run; where there is one already, how to go on is said.
