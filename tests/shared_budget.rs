@@ -160,6 +160,54 @@ fn a_run_is_charged_to_a_dataset_of_its_kind() {
     }
 }
 
+/// Something that is wrong with the demo, and what is complained about.
+const WRONG: [(&str, &str, &str); 11] = [
+    ("batches =", "start_from = \"old.safetensors\"\nbatches =", "start_from"),
+    ("batches =", "start_from = \"config.toml\"\nbatches =", "not a safetensors file"),
+    ("batches =", "start_from = \"other.safetensors\"\nbatches =", "0.weight is missing"),
+    ("steps = 300", "steps = 300\ntarget = { accuracy = 90, noise_std = 20.0, period = 1 }", "0 <= accuracy <= 1"),
+    ("steps = 300", "steps = 300\ntarget = { accuracy = 0.9, noise_std = 0, period = 1 }", "noise_std = 0"),
+    ("steps = 300", "steps = 300\ntarget = { accuracy = 0.9, noise_std = 20.0, period = 0 }", "period = 0"),
+    ("steps = 300", "steps = 300\ntarget = { accuracy = 0.9, noise_std = 0.4, period = 1 }", "not even one is covered"),
+    ("public_test = true", "", "the validation policy needs public examples"),
+    ("noise_std = 16.0", "noise_std = 0.0", "data.principal_components"),
+    ("noise_std = 16.0", "noise_std = 0.2", "does not cover the principal components"),
+    ("epsilon = 0.25", "epsilon = 40", "does not cover the selection"),
+];
+
+/// What is charged before the first step, components and a choice, is charged only where all that comes after it can be done.
+#[test]
+fn what_is_wrong_with_a_config_costs_nothing() {
+    let choice =
+        "[select]\nepsilon = 0.25\nepochs = 1\ncandidates = [{ learning_rate = 0.5 }, { learning_rate = 1.0 }]\n";
+    let noise = "{ validation = { noise_multiplier = 1.6, rate = 0.9, threshold = 0.01, period = 2, window = 2 } }";
+    let config = config().replace("{ uniform = { noise_multiplier = 1.6 } }", noise);
+    let config = config.replace("count = 10000", "count = 3000").replace("public_size = 10000", "public_size = 3000");
+    let config = config.replace("[model]", "principal_components = { count = 20, noise_std = 16.0 }\n[model]");
+    let place = Place::new();
+    place.line(0, "ledger --ledger our.ledger create digits --epsilon 100 --delta 1e-5");
+    let train = |code: i32, config: &str| {
+        place.write("config.toml", config);
+        place.line(code, "train config.toml --ledger our.ledger --dataset digits")
+    };
+    // Of a model that was trained on something else.
+    let header = r#"{"2.weight":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}}"#;
+    place.write(
+        "other.safetensors",
+        &format!("{}\0\0\0\0\0\0\0{header}\0\0\0\0", char::from(u8::try_from(header.len()).expect("short"))),
+    );
+    for (from, to, expected) in WRONG {
+        let wrong = format!("{config}{choice}").replacen(from, to, 1);
+        assert_ne!(wrong, format!("{config}{choice}"), "{from}");
+        let said = train(2, &wrong);
+        assert!(said.contains(expected) && !said.contains("trying candidate"), "{to}: {said}");
+        assert!(!place.0.path().join("trained").exists(), "{to}");
+    }
+    assert!(place.line(0, "ledger --ledger our.ledger show digits").contains("0 admitted, 0 refused"));
+    // Nothing else was wrong with it.
+    assert!(train(0, &format!("{config}{choice}")).contains("candidate 2 of 2"));
+}
+
 /// Noise that falls costs more towards the end: what fits are rounds of the plan, and not of the first noise.
 #[test]
 fn room_is_counted_in_rounds_of_the_plan() {

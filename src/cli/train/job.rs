@@ -9,6 +9,7 @@ use anyhow::Context;
 use paygo_noise::Source;
 use paygo_training::checkpoint::{Folder, Interrupted, import};
 use paygo_training::data::sets::Split;
+use paygo_training::data::{Examples, Public};
 use paygo_training::model::Network;
 use paygo_training::pca::Projection;
 use paygo_training::run::{Entry, Run};
@@ -181,6 +182,11 @@ impl Job {
         Ok(Some(found))
     }
 
+    /// The test examples, where they are declared public.
+    pub(super) fn public(&self, test: &Examples) -> Option<Public> {
+        (self.config.data.public_test && !test.is_empty()).then(|| Public::declare(test.clone()))
+    }
+
     /// Takes up a candidate.
     pub(super) fn pick(&mut self, candidate: usize, folder: &mut Folder) -> anyhow::Result<()> {
         self.config = self.config.with_candidate(candidate)?;
@@ -189,13 +195,23 @@ impl Job {
         Ok(())
     }
 
-    /// Fresh parameters, or those of the model that the config names; and what was charged before.
-    pub(super) fn begin(&self, training: &mut Run<'_, Network>, selection: Option<Entry>) -> anyhow::Result<()> {
-        if let Some(path) = &self.config.start_from {
-            let at = if path.is_absolute() { path.clone() } else { self.beside.join(path) };
-            let bytes = std::fs::read(&at).with_context(|| at.display().to_string())?;
-            let parameters =
-                import(&self.network, &bytes).map_err(|error| anyhow::anyhow!("{}: {error}", at.display()))?;
+    /// The parameters of the model that the config starts from, if it names one.
+    pub(super) fn start(&self) -> anyhow::Result<Option<Vec<f32>>> {
+        let Some(path) = &self.config.start_from else { return Ok(None) };
+        let at = if path.is_absolute() { path.clone() } else { self.beside.join(path) };
+        let wrong = || format!("start_from: {}", at.display());
+        let bytes = std::fs::read(&at).with_context(wrong)?;
+        Ok(Some(import(&self.network, &bytes).map_err(|error| anyhow::anyhow!("{}: {error}", wrong()))?))
+    }
+
+    /// Fresh parameters, or those to start from; and what was charged before.
+    pub(super) fn begin(
+        &self,
+        training: &mut Run<'_, Network>,
+        start: Option<Vec<f32>>,
+        selection: Option<Entry>,
+    ) -> anyhow::Result<()> {
+        if let Some(parameters) = start {
             training.start_from(parameters)?;
         }
         if let Some(components) = self.config.data.principal_components {

@@ -27,11 +27,10 @@ use job::{Job, Opened};
 use outcome::Outcome;
 use paygo_noise::Source;
 use paygo_training::checkpoint::{Folder, FolderError, Interrupted};
-use paygo_training::data::Public;
 use paygo_training::model::Network;
 use paygo_training::run::Run;
 use room::Room;
-use setting::Setting;
+use setting::{Setting, Stage};
 use shared::SharedGate;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -93,6 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut source = source(arguments)?;
     let mut setting = Setting::of(&job)?;
     forewarn(&job, &mut setting, interrupted.as_ref())?;
+    let start = if interrupted.is_none() { setting.rehearse(&job)? } else { None };
     let gate = job.gate(arguments, setting.checked.as_ref())?;
     // Written only where all of the file is fine.
     let mut folder = match folder {
@@ -111,19 +111,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     let job = job;
-    let public = Public::declare(job.split.test.clone());
-    let public = (job.config.data.public_test && !job.split.test.is_empty()).then_some(&public);
+    let public = job.public(&job.split.test);
     let room = Room::of(&job, &setting)?;
-    let mut training = setting.prepare(source, &job, public, gate.as_ref(), &folder)?;
+    let stage = Stage { job: &job, split: &job.split, public: public.as_ref(), gate: gate.as_ref() };
+    let mut training = setting.prepare(source, stage, folder.journal())?;
     match interrupted {
-        None => job.begin(&mut training, selection)?,
+        None => job.begin(&mut training, start, selection)?,
         Some(interrupted) => take_up(&mut training, interrupted, gate.as_ref())?,
     }
     folder.save(&training.state())?;
     if let Some(gate) = &gate {
         room.tell(gate, &mut training)?;
     }
-    let trained = watch::train(arguments, &job, &mut training, public, &mut folder);
+    let trained = watch::train(arguments, &job, &mut training, public.as_ref(), &mut folder);
     let (ending, metrics) = match gate.as_ref().and_then(settle) {
         Some(refusing) => trained.context(refusing)?,
         None => trained?,

@@ -51,6 +51,7 @@ fn record() -> String {
 }
 
 /// A privacy section, checked against sampler and model.
+#[derive(Clone)]
 pub(super) struct Checked {
     pub(super) clip: Clip,
     pub(super) policy: Policy,

@@ -97,8 +97,13 @@ impl<'a> Trial<'a> {
                 privacy.clip(self.network)?;
             }
         }
-        self.selection(select)?.cost(self.sampler.neighbors())?;
+        self.cost(select)?;
         Ok(())
+    }
+
+    /// What trying all and picking one is charged.
+    pub(super) fn cost(&self, select: &Select) -> anyhow::Result<Cost> {
+        Ok(self.selection(select)?.cost(self.sampler.neighbors())?)
     }
 
     fn rounds(&self, select: &Select) -> u64 {

@@ -3,26 +3,39 @@
 use super::job::Job;
 use super::privacy::{Checked, Privacy as PrivacyWords, uniform};
 use super::select::Trial;
-use super::shared::SharedGate;
+use super::shared::{SharedBudget, SharedGate};
 use anyhow::Context;
+use paygo_accounting::cost::Cost;
+use paygo_accounting::filter::Decision;
 use paygo_accounting::odometer::{Odometer, VilleMixture};
 use paygo_accounting::params::{Delta, NoiseMultiplier};
 use paygo_accounting::prior::Prior;
 use paygo_noise::Source;
 use paygo_training::batching::Sampler;
 use paygo_training::checkpoint::{Folder, Interrupted};
-use paygo_training::data::Public;
+use paygo_training::data::sets::Split;
+use paygo_training::data::{Examples, Public};
 use paygo_training::gate::Gate;
 use paygo_training::model::{Model as _, Network};
+use paygo_training::pca;
 use paygo_training::personal::Spending;
-use paygo_training::run::{Entry, Privacy, Run, Setup};
-use std::sync::Arc;
+use paygo_training::run::{Entry, Journal, Privacy, Run, Setup};
+use std::sync::{Arc, Mutex};
 
 /// Batches and budget.
+#[derive(Clone)]
 pub(super) struct Setting {
     pub(super) sampler: Sampler,
     public_size: u64,
     pub(super) checked: Option<Checked>,
+}
+
+/// What a run is made with: the job, its examples as the model sees them, and who is asked.
+pub(super) struct Stage<'a, 'b> {
+    pub(super) job: &'a Job,
+    pub(super) split: &'a Split,
+    pub(super) public: Option<&'a Public>,
+    pub(super) gate: Option<&'b SharedGate>,
 }
 
 impl Setting {
@@ -80,15 +93,62 @@ impl Setting {
         Ok(Some(picked.charged))
     }
 
+    /// Goes as far as the first step, with the run's own budget alone: what cannot be is said before anything is written or charged.
+    /// The parameters to start from, if the config names some.
+    pub(super) fn rehearse(&self, job: &Job) -> anyhow::Result<Option<Vec<f32>>> {
+        let start = job.start()?;
+        let gate = match (&self.checked, &job.config.privacy) {
+            (Some(checked), Some(privacy)) => {
+                let mut own = SharedBudget::new(checked.filter.clone(), &privacy.privacy_unit, None)?;
+                self.charge_ahead(job, checked, &mut own)?;
+                Some(Arc::new(Mutex::new(own)))
+            }
+            (_, _) => None,
+        };
+        // Components are not found yet: inputs along them are known in shape alone.
+        let shape = job.network.input();
+        let blank = |examples: &Examples| examples.with_inputs(shape, vec![0.0; shape.len() * examples.len()]);
+        let Split { train, test } = &job.split;
+        let is_seen = train.shape() == shape;
+        let blank = if is_seen { None } else { Some(Split { train: blank(train)?, test: blank(test)? }) };
+        let split = blank.as_ref().unwrap_or(&job.split);
+        let public = job.public(&split.test);
+        let stage = Stage { job, split, public: public.as_ref(), gate: gate.as_ref() };
+        let mut run = self.clone().prepare(Source::from_operating_system()?, stage, Box::new(()))?;
+        anyhow::ensure!(
+            run.rounds_left()? != Some(0),
+            "the budget does not cover a single round after what is charged before training\n\
+             hint: a larger budget, or more noise on that"
+        );
+        Ok(start)
+    }
+
+    /// Charges what comes before training.
+    fn charge_ahead(&self, job: &Job, checked: &Checked, own: &mut SharedBudget) -> anyhow::Result<()> {
+        let mut charge = |what: &str, cost: &Cost| -> anyhow::Result<()> {
+            match own.request(cost).map_err(|error| anyhow::anyhow!(error))? {
+                Decision::Admitted(_) => Ok(()),
+                Decision::Refused(refusal) => anyhow::bail!("the budget does not cover the {what}: {refusal}"),
+            }
+        };
+        let neighbors = self.sampler.neighbors();
+        if let Some(components) = &job.config.data.principal_components {
+            charge("principal components", &pca::cost(components.noise()?, neighbors)?)?;
+        }
+        if let Some(select) = &job.config.select {
+            charge("selection", &Trial::of(job, &self.sampler, self.public_size, checked).cost(select)?)?;
+        }
+        Ok(())
+    }
+
     /// The run.
     pub(super) fn prepare<'a>(
         self,
         source: Source,
-        job: &'a Job,
-        public: Option<&'a Public>,
-        gate: Option<&SharedGate>,
-        folder: &Folder,
+        stage: Stage<'a, '_>,
+        journal: Box<dyn Journal>,
     ) -> anyhow::Result<Run<'a, Network>> {
+        let Stage { job, split, public, gate } = stage;
         let odometer = match (&self.checked, &job.config.privacy) {
             (Some(checked), Some(privacy)) => {
                 let delta = Delta::new(privacy.delta.down("delta")?)?;
@@ -103,14 +163,14 @@ impl Setting {
             Some(checked) => match checked.allowance {
                 None => (checked.policy, Privacy::Clipped(checked.clip)),
                 Some(allowance) => {
-                    let spending = Spending::new(allowance, job.split.train.len());
+                    let spending = Spending::new(allowance, split.train.len());
                     (checked.policy, Privacy::Personal(checked.clip, spending))
                 }
             },
         };
         let plan = Setup {
             model: &job.network,
-            examples: &job.split.train,
+            examples: &split.train,
             public,
             sampler: self.sampler,
             privacy,
@@ -119,6 +179,6 @@ impl Setting {
             stop: job.config.stop(),
         };
         let gate = gate.map(|gate| Box::new(Arc::clone(gate)) as Box<dyn Gate>);
-        Ok(Run::new(plan, self.public_size, gate, odometer, folder.journal(), source)?)
+        Ok(Run::new(plan, self.public_size, gate, odometer, journal, source)?)
     }
 }
