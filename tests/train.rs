@@ -441,6 +441,29 @@ fn bad_files_are_refused() {
     }
 }
 
+/// A hint is about the key that is missing or wrong, and no other.
+#[test]
+fn hints_are_about_what_is_wrong() {
+    let sampled = "batches = { poisson = { sampling_probability = 0.03 } }";
+    for (from, to, expected, other) in [
+        ("[optimizer]\nkind = \"sgd\"\nmomentum = 0.5", "", "hint: optimizer = { kind", "hint: batches"),
+        (sampled, "", "hint: batches = ", "hint: learning_rate"),
+        (
+            "learning_rate = { linear = { first = 1.0, last = 0.2, epochs = 20 } }",
+            "",
+            "hint: learning_rate = ",
+            "batches",
+        ),
+        ("public_size = 10000", "public_size = 1000", "error: data: public_size = 1000", "neighbors"),
+        ("= 0.03", "= 3", "batches: sampling_probability = 3", "neighbors"),
+    ] {
+        assert!(demo().contains(from), "{from}");
+        let place = with(&demo().replace(from, to));
+        let said = text(&paygo(&["train", "config.toml"], place.path()).stderr);
+        assert!(said.contains(expected) && !said.contains(other), "{from}: {said}");
+    }
+}
+
 /// Ten full batches with noise 20 are one Gaussian release with noise 20/√10: what is said of a plan that was fixed in advance, and of no
 /// other; and what the budget covers is said before it is spent.
 #[test]
@@ -595,6 +618,19 @@ fn a_table_with_a_declared_schema_is_trained_on() {
     let output = paygo(&["train", "config.toml", "--out", "other"], place.path());
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("wealth"), "{}", text(&output.stderr));
+}
+
+/// The least config that docs/training.md shows is enough.
+#[test]
+fn the_least_config_trains() {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/training.md");
+    let document = std::fs::read_to_string(document).expect("docs/training.md");
+    let section = document.split("## The configuration file").nth(1).expect("a section");
+    let place = with(section.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a config"));
+    std::fs::write(place.path().join("people.csv"), people()).expect("written");
+    std::fs::write(place.path().join("schema.toml"), PEOPLE_SCHEMA).expect("written");
+    let output = paygo(&["train", "config.toml"], place.path());
+    assert!(text(&output.stdout).contains("stopped: the budget does not cover another round"), "{output:?}");
 }
 
 fn the_model_predicts_without_python(place: &Path, trained: f64) {

@@ -6,7 +6,7 @@ use super::select::Select;
 use anyhow::Context;
 use paygo_accounting::params::{Neighbors, NoiseMultiplier};
 use paygo_noise::Source;
-use paygo_training::batching::{Batching, Sampler};
+use paygo_training::batching::{Batching, BatchingError, Sampler};
 use paygo_training::data::csv;
 use paygo_training::data::schema::{Missing, Schema};
 use paygo_training::data::sets::{ADULT_SCHEMA, CANCER_SCHEMA, Set, Split};
@@ -123,7 +123,10 @@ impl Config {
     /// Reads the text of a file. An error says what may stand where the fault is.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         toml::from_str(text).map_err(|error: toml::de::Error| {
-            let key = error.span().and_then(|span| key_at(text, span.start)).unwrap_or_default();
+            // What is missing has no line of its own.
+            let missing = error.message().strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+            let at = || error.span().and_then(|span| key_at(text, span.start));
+            let key = missing.or_else(at).unwrap_or_default();
             match HINTS.iter().find(|(name, _)| *name == key) {
                 Some((_, hint)) => anyhow::anyhow!("{error}hint: {key} = {hint}"),
                 None => error.into(),
@@ -141,11 +144,15 @@ impl Config {
 
     /// How batches are drawn.
     pub(super) fn sampler(&self, neighbors: Neighbors, public_size: u64, examples: usize) -> anyhow::Result<Sampler> {
-        Sampler::new(self.batches, neighbors, public_size, examples).map_err(|error| {
-            anyhow::anyhow!(
+        Sampler::new(self.batches, neighbors, public_size, examples).map_err(|error| match error {
+            BatchingError::Cost(error) => anyhow::anyhow!(
                 "batches, privacy.neighbors: {error}\nhint: full batches go with all neighbors, poisson and balls_and_bins with add-remove \
                  and zero-out, shuffled with zero-out and replace-one"
-            )
+            ),
+            BatchingError::OutOfDomain(error) => {
+                let place = if error.parameter == "public_size" { "data" } else { "batches" };
+                anyhow::anyhow!("{place}: {error}")
+            }
         })
     }
 
@@ -233,7 +240,12 @@ impl Config {
 }
 
 /// What may stand at a key.
-const HINTS: [(&str, &str); 7] = [
+const HINTS: [(&str, &str); 9] = [
+    ("data", "{ set = \"digits\" }; or a table [data], with csv and schema for a table of your own"),
+    (
+        "optimizer",
+        "{ kind = \"sgd\", momentum = 0.5 } or { kind = \"adam\" }, above the first [table]; or a table [optimizer]",
+    ),
     (
         "batches",
         "\"full\", { poisson = { sampling_probability = 0.01 } }, { balls_and_bins = { batches = 100 } } or { shuffled = { size = 600 } }",

@@ -63,7 +63,7 @@ pub enum Mismatch {
         expected: usize,
     },
     /// A field that should be a number of an input.
-    #[error("field {0} is no finite number")]
+    #[error("field {0} is no finite number; a model of images takes rows of numbers, and no header")]
     Input(usize),
     /// A field that should be the number of a class.
     #[error("the last field is no class; expected an integer below {classes}")]
