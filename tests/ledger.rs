@@ -110,6 +110,42 @@ fn the_history_of_an_allowance_names_its_members_and_its_ceiling() {
     }
 }
 
+/// What was set, what it was, and what is left of it: an epsilon that is less in rho than what is spent refuses everything.
+#[test]
+fn an_allowance_that_is_set_says_what_it_allows() {
+    let place = Place::new();
+    place.json(0, &["create", "survey", "--kind", "zcdp", "--epsilon", "1", "--delta", "1e-6"]);
+    let said = |arguments: &[&str]| String::from_utf8_lossy(&place.ledger(arguments).stdout).into_owned();
+    let allow = |more: &[&str]| said(&[&["allow", "survey", "ads", "--members", "ann,bob"], more].concat());
+    assert_eq!(allow(&["--rho", "0.014"]), "allowance ads: ann, bob together at most rho 0.014\n");
+    let gaussian = r#"{"gaussian": {"noise_multiplier": 8}}"#;
+    place.json(0, &["spend", "survey", "q", gaussian, "--as", "ann"]);
+    let lowered = "at most rho 0.00253965 (was rho 0.014); rho 0.0078125 is spent, so nothing more is admitted\n";
+    let answer = allow(&["--epsilon", "0.3"]);
+    assert!(answer.ends_with(lowered), "{answer}");
+    let refused = said(&["what-if", "survey", gaussian, "--as", "bob"]);
+    assert!(refused.contains("spent rho 0.0078125, with it rho 0.015625 of 0.00253965"), "{refused}");
+    assert!(
+        allow(&["--rho", "0.5"]).ends_with("\nnote: that is more than the dataset's own budget, which holds too\n")
+    );
+}
+
+#[test]
+fn typos_are_answered_with_what_was_meant() {
+    let place = Place::new();
+    place.json(0, &["create", "survey", "--kind", "zcdp", "--rho", "1"]);
+    place.complains(&["spend", "survey", "q", r#"{"gausian": {"noise_multiplier": 10}}"#], "did you mean `gaussian`?");
+    place.complains(
+        &["spend", "survey", "q", "gaussian"],
+        r#"expected JSON such as '{"gaussian": {"noise_multiplier": 10}}'"#,
+    );
+    place.complains(&["show", "sruvey"], "there is no dataset sruvey\nhint: there are survey");
+    // A step with a delta of its own, where none was set aside.
+    let approximate = r#"{"approximate": {"epsilon": "0.1", "delta": "1e-9"}}"#;
+    let refused = place.json(1, &["spend", "survey", "q", approximate]);
+    assert!(refused["reason"].as_str().is_some_and(|reason| reason.contains("--slack 1e-7")), "{refused}");
+}
+
 #[test]
 fn a_budget_of_another_kind_is_told_where_it_belongs() {
     let place = Place::new();

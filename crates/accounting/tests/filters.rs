@@ -201,7 +201,8 @@ fn slack_is_kept_apart() {
     let Decision::Refused(refusal) = f.request(&approximate("0.1", "1e-12")).expect("a price") else {
         panic!("no slack")
     };
-    assert_eq!(refusal.reason, Reason::Slack);
+    assert_eq!(refusal.reason, Reason::NoSlack);
+    assert!(refusal.to_string().contains("one made with a slack (--slack 1e-7) does"), "{refusal}");
     assert!(budget("1", "1e-5").with_slack(amount("0.00002")).is_err());
 }
 

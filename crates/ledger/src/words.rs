@@ -236,6 +236,9 @@ pub struct WhatIf {
     pub requested: BTreeMap<String, Number>,
     /// What would have been spent there with it.
     pub after: BTreeMap<String, Number>,
+    /// The budget there.
+    #[serde(default)]
+    pub budget: BTreeMap<String, Number>,
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

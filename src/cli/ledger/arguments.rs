@@ -4,6 +4,7 @@ use super::address::Where;
 use super::who::WhoArguments;
 use crate::cli::arguments::Decimal;
 use crate::cli::filter::FilterArguments;
+use crate::cli::suggest::did_you_mean;
 use clap::{Args, Subcommand, ValueEnum};
 use paygo_accounting::wire::Mechanism;
 use paygo_ledger::entry::{Digest, Role};
@@ -262,7 +263,13 @@ impl From<RoleArgument> for Role {
 }
 
 fn mechanism(text: &str) -> Result<Mechanism, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
+    serde_json::from_str(text).map_err(|error| {
+        let said = error.to_string();
+        let meant = did_you_mean(&said).map(|meant| format!("; {meant}")).unwrap_or_default();
+        let shape = r#"'{"gaussian": {"noise_multiplier": 10}}'"#;
+        let hint = if error.is_data() { meant } else { format!("; expected JSON such as {shape}") };
+        format!("{said}{hint}")
+    })
 }
 
 fn receipt(text: &str) -> Result<(u64, Digest), String> {

@@ -1,6 +1,7 @@
 //! `paygo ledger`: a durable budget that many share.
 
 mod address;
+mod allow;
 mod arguments;
 mod copy;
 mod open;
@@ -54,56 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let missing = if matches!(arguments.command, Command::Create(_)) { Missing::IsMade } else { Missing::IsAnError };
     let asking = Asking { open: Open::new(place, &arguments.who, missing)?, json: arguments.json };
-    let (open, json) = (&asking.open, arguments.json);
-    match &arguments.command {
-        Command::Create(create) => asking.create(create),
-        Command::AddBlocks { dataset, blocks } => {
-            let done = open.ask(dataset, NewBlocks { blocks: blocks.clone() })?;
-            asking.done(&done, &format!("dataset {dataset} has these blocks, each with the whole budget"))
-        }
-        Command::Allow(allow) => asking.allow(allow),
-        Command::Close { dataset } => {
-            asking.done(&open.ask(dataset, CloseDataset)?, &format!("dataset {dataset} is closed"))
-        }
-        Command::Spend(spend) => asking.decided(&open.ask(&spend.dataset, spend.spend())?),
-        Command::Reserve { spend, expires_in } => {
-            let Spend { id, mechanism, blocks, note } = spend.spend();
-            let reserve = Reserve { id, mechanism, blocks, note, expires_in_seconds: *expires_in };
-            asking.decided(&open.ask(&spend.dataset, reserve)?)
-        }
-        Command::Commit { dataset, id, used } => {
-            let done = open.ask(dataset, Commit { id: id.clone(), used: *used })?;
-            let said = match used {
-                Some(used) => format!("reservation {id}: {used} used for good, the rest is still held"),
-                None => format!("reservation {id} is committed"),
-            };
-            asking.done(&done, &said)
-        }
-        Command::Cancel { dataset, id, nothing_drawn } => {
-            anyhow::ensure!(*nothing_drawn, "give --nothing-drawn to confirm that nothing more was drawn");
-            let done = open.ask(dataset, Cancel { id: id.clone(), nothing_drawn: *nothing_drawn })?;
-            asking.done(&done, &format!("what was not used of reservation {id} is free again"))
-        }
-        Command::WhatIf(what_if) => {
-            let (mechanism, blocks) = (what_if.mechanism.clone(), blocks(what_if.blocks.as_ref()));
-            show::what_if(&open.ask(&what_if.dataset, Question { mechanism, blocks })?, json)
-        }
-        Command::Show { dataset: Some(dataset) } => show::one(&open.ask(dataset, ShowDataset)?, json),
-        Command::Show { dataset: None } => show::all(&open.ask(&(), ListDatasets)?, json),
-        Command::History { dataset, last } => show::history(open, dataset.as_ref(), *last, json),
-        Command::Grant(grant) => asking.grant(grant),
-        Command::Tokens => show::tokens(&open.ask(&(), ListTokens)?, json),
-        Command::Revoke { hash } => asking.revoke(hash),
-        Command::Verify { receipt, prices } => {
-            let demands = Demands { receipts: receipt, prices: *prices };
-            let report = check(open, place, demands).with_context(|| format!("ledger {place} cannot be trusted"))?;
-            show::report(&report, json)
-        }
-        Command::Export => copy::export(open),
-        Command::Backup { file } => copy::backup(open, file, json),
-        // Done above: there is nothing to open yet.
-        Command::Import { .. } => Ok(ExitCode::SUCCESS),
-    }
+    asking.run(&arguments.command, place).map_err(|error| asking.open.with_known(error))
 }
 
 /// An open ledger, and how answers are shown.
@@ -113,6 +65,60 @@ struct Asking {
 }
 
 impl Asking {
+    fn run(&self, command: &Command, place: &Where) -> anyhow::Result<ExitCode> {
+        let (open, json) = (&self.open, self.json);
+        match command {
+            Command::Create(create) => self.create(create),
+            Command::AddBlocks { dataset, blocks } => {
+                let done = open.ask(dataset, NewBlocks { blocks: blocks.clone() })?;
+                self.done(&done, &format!("dataset {dataset} has these blocks, each with the whole budget"))
+            }
+            Command::Allow(allow) => self.allow(allow),
+            Command::Close { dataset } => {
+                self.done(&open.ask(dataset, CloseDataset)?, &format!("dataset {dataset} is closed"))
+            }
+            Command::Spend(spend) => self.decided(&open.ask(&spend.dataset, spend.spend())?),
+            Command::Reserve { spend, expires_in } => {
+                let Spend { id, mechanism, blocks, note } = spend.spend();
+                let reserve = Reserve { id, mechanism, blocks, note, expires_in_seconds: *expires_in };
+                self.decided(&open.ask(&spend.dataset, reserve)?)
+            }
+            Command::Commit { dataset, id, used } => {
+                let done = open.ask(dataset, Commit { id: id.clone(), used: *used })?;
+                let said = match used {
+                    Some(used) => format!("reservation {id}: {used} used for good, the rest is still held"),
+                    None => format!("reservation {id} is committed"),
+                };
+                self.done(&done, &said)
+            }
+            Command::Cancel { dataset, id, nothing_drawn } => {
+                anyhow::ensure!(*nothing_drawn, "give --nothing-drawn to confirm that nothing more was drawn");
+                let done = open.ask(dataset, Cancel { id: id.clone(), nothing_drawn: *nothing_drawn })?;
+                self.done(&done, &format!("what was not used of reservation {id} is free again"))
+            }
+            Command::WhatIf(what_if) => {
+                let (mechanism, blocks) = (what_if.mechanism.clone(), blocks(what_if.blocks.as_ref()));
+                show::what_if(&open.ask(&what_if.dataset, Question { mechanism, blocks })?, json)
+            }
+            Command::Show { dataset: Some(dataset) } => show::one(&open.ask(dataset, ShowDataset)?, json),
+            Command::Show { dataset: None } => show::all(&open.ask(&(), ListDatasets)?, json),
+            Command::History { dataset, last } => show::history(open, dataset.as_ref(), *last, json),
+            Command::Grant(grant) => self.grant(grant),
+            Command::Tokens => show::tokens(&open.ask(&(), ListTokens)?, json),
+            Command::Revoke { hash } => self.revoke(hash),
+            Command::Verify { receipt, prices } => {
+                let demands = Demands { receipts: receipt, prices: *prices };
+                let report =
+                    check(open, place, demands).with_context(|| format!("ledger {place} cannot be trusted"))?;
+                show::report(&report, json)
+            }
+            Command::Export => copy::export(open),
+            Command::Backup { file } => copy::backup(open, file, json),
+            // Done above: there is nothing to open yet.
+            Command::Import { .. } => Ok(ExitCode::SUCCESS),
+        }
+    }
+
     fn done(&self, done: &Done, said: &str) -> anyhow::Result<ExitCode> {
         if self.json {
             print_json(&serde_json::to_value(done)?)?;
@@ -162,7 +168,10 @@ impl Asking {
             rho: number(allow.rho.as_ref()),
             mu: number(allow.mu.as_ref()),
         };
-        self.done(&self.open.ask(&allow.dataset, new)?, &format!("allowance {} is set", allow.allowance))
+        let before = self.open.ask(&allow.dataset, ShowDataset)?;
+        let done = self.open.ask(&allow.dataset, new)?;
+        let after = self.open.ask(&allow.dataset, ShowDataset)?;
+        self.done(&done, &allow::told(&before, &after, &allow.allowance))
     }
 
     fn grant(&self, grant: &GrantArguments) -> anyhow::Result<ExitCode> {

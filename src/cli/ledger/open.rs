@@ -4,10 +4,14 @@ use super::address::Where;
 use super::who::WhoArguments;
 use paygo_client::{Client, ClientError};
 use paygo_ledger::ledger::Blocking;
-use paygo_ledger::request::{Ask, Request};
+use paygo_ledger::request::{Ask, ListDatasets, Request};
+use paygo_ledger::state::Mistake;
 use paygo_ledger::store::Location;
 use paygo_ledger::{LedgerError, Name};
 use std::path::Path;
+
+/// Names that are listed at most.
+const SHOWN: usize = 10;
 
 /// What to do about a ledger that is not there.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,20 @@ impl AskError {
                 None
             }
         }
+    }
+}
+
+impl Open {
+    /// An error about a dataset that is not there names those that are.
+    pub(super) fn with_known(&self, error: anyhow::Error) -> anyhow::Error {
+        let code = error.downcast_ref::<AskError>().and_then(AskError::code);
+        if code != Some(Mistake::UNKNOWN_DATASET) {
+            return error;
+        }
+        let Ok(known) = self.ask(&(), ListDatasets) else { return error };
+        let names: Vec<&str> = known.iter().take(SHOWN).map(|dataset| dataset.name.as_str()).collect();
+        let more = if known.len() > SHOWN { ", …" } else { "" };
+        if names.is_empty() { error } else { anyhow::anyhow!("{error}\nhint: there are {}{more}", names.join(", ")) }
     }
 }
 

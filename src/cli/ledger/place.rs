@@ -89,7 +89,7 @@ impl Named {
                 me.holder
             );
         }
-        let view = open.ask(dataset, ShowDataset);
+        let view = open.ask(dataset, ShowDataset).map_err(|error| open.with_known(error.into()));
         let view = view.with_context(|| format!("dataset {dataset} of {place} cannot be charged"))?;
         anyhow::ensure!(
             self.made.is_none_or(|made| made == view.at),

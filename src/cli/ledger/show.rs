@@ -16,7 +16,7 @@ use serde_json::json;
 use std::process::ExitCode;
 
 /// `epsilon 0.25, delta 0`: six digits, on the safe side.
-fn meters(meters: &Meters, side: Side) -> String {
+pub(super) fn meters(meters: &Meters, side: Side) -> String {
     let each = meters.iter().map(|(name, amount)| format!("{name} {}", amount.shown(side)));
     each.collect::<Vec<_>>().join(", ")
 }
@@ -59,7 +59,7 @@ pub(super) fn what_if(answer: &WhatIf, json: bool) -> anyhow::Result<ExitCode> {
             "{verdict}; {}: spent {}, with it {}; {} of the same would fit; nothing was charged",
             answer.account,
             meters(&answer.spent, Side::Up),
-            meters(&answer.after, Side::Up),
+            of(&answer.after, &answer.budget),
             answer.largest_count
         ))?;
     }
@@ -70,9 +70,14 @@ pub(super) fn what_if(answer: &WhatIf, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn spent(account: &AccountView) -> String {
-    let each = account.spent.iter().map(|(name, amount)| {
-        let budget = account.budget.get(name).map(|budget| budget.shown(Side::Down)).unwrap_or_default();
-        format!("{name} {} of {budget}", amount.shown(Side::Up))
+    of(&account.spent, &account.budget)
+}
+
+/// `rho 0.1 of 0.5`; sums alone where an older service does not say of what.
+fn of(sums: &Meters, budget: &Meters) -> String {
+    let each = sums.iter().map(|(name, amount)| {
+        let budget = budget.get(name).map(|budget| format!(" of {}", budget.shown(Side::Down))).unwrap_or_default();
+        format!("{name} {}{budget}", amount.shown(Side::Up))
     });
     each.collect::<Vec<_>>().join(", ")
 }

@@ -299,7 +299,7 @@ impl<R: Rule> Filter<R> {
     /// Why sums would not be allowed.
     fn objection(&self, sums: &Sums) -> Option<Reason> {
         if sums.slack() > self.rule.slack() {
-            Some(Reason::Slack)
+            Some(if self.rule.slack() == Amount::ZERO { Reason::NoSlack } else { Reason::Slack })
         } else if self.rule.allows(sums.lanes()) {
             None
         } else {
@@ -394,6 +394,8 @@ pub enum Reason {
     Budget,
     /// The steps' own δ would pass the part of δ set aside for them.
     Slack,
+    /// A step has a δ of its own, and nothing is set aside for such steps.
+    NoSlack,
     /// The charge was priced for another filter.
     OtherCurrency,
 }
@@ -405,6 +407,9 @@ impl Reason {
         match self {
             Self::Budget => "the total would pass the budget",
             Self::Slack => "the steps' own delta would pass the part of delta set aside for it (the slack)",
+            Self::NoSlack => {
+                "the step has a delta of its own, and this budget sets none aside for such steps; one made with a slack (--slack 1e-7) does"
+            }
             Self::OtherCurrency => "the charge was priced for a filter with other sums",
         }
     }

@@ -31,6 +31,7 @@ pub(super) fn what_if(dataset: &Dataset, quote: &Quote, one: &Charge, blocks: Op
         spent: meters(&spent, |meter| meter.spent, Side::Up),
         requested: meters(&requested, |meter| meter.spent, Side::Up),
         after: meters(&after, |meter| meter.spent, Side::Up),
+        budget: meters(&spent, |meter| meter.budget, Side::Down),
         reason: refused.map(|refused| refused.reason),
         // One alone is rounded up, so that many of it may seem to cost more than they do together.
         largest_count: dataset.room(one, MAX_COUNT, blocks, by).max(admitted),

@@ -104,6 +104,8 @@ pub enum Mistake {
 }
 
 impl Mistake {
+    /// The word for a dataset that is not there.
+    pub const UNKNOWN_DATASET: &str = "unknown_dataset";
     /// The word for a reservation that is over.
     pub const RESERVATION_CLOSED: &str = "reservation_closed";
 
@@ -111,7 +113,7 @@ impl Mistake {
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::UnknownDataset(_) => "unknown_dataset",
+            Self::UnknownDataset(_) => Self::UNKNOWN_DATASET,
             Self::DatasetExists(_) => "dataset_exists",
             Self::Closed(_) => "dataset_closed",
             Self::UnknownBlock { .. } => "unknown_block",
