@@ -39,7 +39,9 @@ impl Basis {
                 "proved only if every parameter and the number of steps were fixed in advance; the price of a plan, \
                  never a gate"
             }
-            Self::Estimate => "not proved, possibly far too small; for orientation only, never a promise",
+            Self::Estimate => {
+                "what it rests on is false; at some parameters far too small; for orientation only, never a promise"
+            }
             Self::Lower => "a lower bound on the true loss; a warning light, never a promise",
         }
     }

@@ -3,11 +3,11 @@
 //! # Theorem
 //! For each order α fixed in advance, `M(α) = exp((α−1)(L − S(α)))` is a supermartingale of mean at most 1, where `L` is the
 //! privacy loss so far and `S(α)` the sum of the Rényi divergences (Lemma 0). So is `Σ_α w_α·M(α)` for weights that sum to at
-//! most 1 (C3). Writing `h(u) = δ·Σ_α w_α·e^{(α−1)(u−S(α))}`, which rises and is convex:
+//! most 1 (C3). Writing `h(x) = δ·Σ_α w_α·e^{(α−1)(x−S(α))}`, which rises and is convex:
 //!
 //! - *Tail* (Ville's inequality, T18c): `P(the loss ever reaches U) ≤ δ` where `h(U) = 1`.
-//! - *Hockey stick* (T16c): stopping wherever one likes is (ε, δ)-DP for `ε = sup_{u<U} u + ln(1 − h(u))`. For
-//!   `(1 − e^{ε−u})₊ ≤ h(u)` at every `u` says exactly this, and the mean of `h(L)` is at most δ. The supremum is of a
+//! - *Hockey stick* (T16c): stopping wherever one likes is (ε, δ)-DP for `ε = sup_{x<U} x + ln(1 − h(x))`. For
+//!   `(1 − e^{ε−x})₊ ≤ h(x)` at every `x` says exactly this, and the mean of `h(L)` is at most δ. The supremum is of a
 //!   concave function.
 //!
 //! Order ∞ needs no weight: the loss never passes `S(∞)`, so where that is at most ε nothing else need hold.
@@ -189,9 +189,9 @@ struct Term {
 }
 
 impl Term {
-    /// Its part of h(u), enclosed.
-    fn at(&self, u: f64) -> Interval {
-        (self.slope * (Interval::point(u) - self.sum) + self.offset).exp()
+    /// Its part of h(x), enclosed.
+    fn at(&self, x: f64) -> Interval {
+        (self.slope * (Interval::point(x) - self.sum) + self.offset).exp()
     }
 }
 
@@ -213,10 +213,10 @@ impl Mixed {
     /// `lanes` holds one sum for each order of the prior; that at ∞ is not looked at.
     ///
     /// # Theorem
-    /// `f(u) = u + ln(1 − h(u))` is concave and `f′ = 1 − h′/(1 − h)`, so its maximum is where `h + h′ = Σ (1 + s)·h_s = 1`, with
+    /// `f(x) = x + ln(1 − h(x))` is concave and `f′ = 1 − h′/(1 − h)`, so its maximum is where `h + h′ = Σ (1 + s)·h_s = 1`, with
     /// `h_s` the term of slope `s`. The sum rises, and there is one such place. At *any* `v`, with the mean slope
-    /// `m = h′(v)/h(v)`, `ln h` lies above its tangent (it is convex), so `h(u) ≥ h(v)·e^{m(u−v)}`, and of a single exponential
-    /// the supremum is known: `f(u) ≤ v − ln((1+m)·h(v))/m + ln(m/(1+m))` for every `u`. At the maximum this is `f` itself, and
+    /// `m = h′(v)/h(v)`, `ln h` lies above its tangent (it is convex), so `h(x) ≥ h(v)·e^{m(x−v)}`, and of a single exponential
+    /// the supremum is known: `f(x) ≤ v − ln((1+m)·h(v))/m + ln(m/(1+m))` for every `x`. At the maximum this is `f` itself, and
     /// near it larger only by the square of the distance.
     ///
     /// # Soundness
@@ -236,7 +236,7 @@ impl Mixed {
         if bound.hi().is_nan() { f64::INFINITY } else { bound.hi() }
     }
 
-    /// The least `u` with `h(u) ≥ 1`, rounded up; +∞ when no order is left.
+    /// The least `x` with `h(x) ≥ 1`, rounded up; +∞ when no order is left.
     pub(crate) fn tail(&self, lanes: &[Amount]) -> f64 {
         let terms = self.finite(lanes);
         let near = crossing(&terms, |t| t.offset.middle());
@@ -250,7 +250,7 @@ impl Mixed {
     }
 }
 
-/// About the `u` at which the exponentials `e^{offset + slope·(u − sum)}` sum to 1, each with an offset of one's choice; `None`
+/// About the `x` at which the exponentials `e^{offset + slope·(x − sum)}` sum to 1, each with an offset of one's choice; `None`
 /// when there is none.
 fn crossing(terms: &[Term], offset: impl Fn(&Term) -> f64) -> Option<f64> {
     // Each term alone reaches 1 at `sum − offset/slope`; together they do so no later than the first, and not before one
@@ -260,13 +260,13 @@ fn crossing(terms: &[Term], offset: impl Fn(&Term) -> f64) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "a handful of orders")]
     let n = terms.len() as f64;
     let lo = terms.iter().map(|t| alone(t, ln(n))).fold(hi, f64::min);
-    let value = |u: f64| terms.iter().map(|t| exp(offset(t) + t.slope.middle() * (u - t.sum))).sum::<f64>();
-    Some(root(lo, hi, |u| ln(value(u))))
+    let value = |x: f64| terms.iter().map(|t| exp(offset(t) + t.slope.middle() * (x - t.sum))).sum::<f64>();
+    Some(root(lo, hi, |x| ln(value(x))))
 }
 
 /// A place at or just above the root of h = 1 where h was seen to be at least 1.
 fn certified_end(terms: &[Term], near: f64) -> f64 {
-    let reached = |u: f64| terms.iter().fold(Interval::ZERO, |sum, t| sum + t.at(u)).lo() >= 1.0;
+    let reached = |x: f64| terms.iter().fold(Interval::ZERO, |sum, t| sum + t.at(x)).lo() >= 1.0;
     certified(near, near.abs().max(1e-3), f64::INFINITY, reached)
 }
 
@@ -308,14 +308,14 @@ mod tests {
             let lanes = amounts(&sums);
             let (epsilon, tail) = (mixed.least_epsilon(&lanes), mixed.tail(&lanes));
             prop_assert!(epsilon <= tail);
-            let h = |u: f64| delta * orders.iter().zip(&sums).map(|(a, s)| 0.25 * exp((a - 1.0) * (u - s))).sum::<f64>();
+            let h = |x: f64| delta * orders.iter().zip(&sums).map(|(a, s)| 0.25 * exp((a - 1.0) * (x - s))).sum::<f64>();
             prop_assert!((h(tail) - 1.0).abs() < 1e-9);
             let (mut holds, mut tight) = (true, false);
             for i in 1..4000 {
-                let u = epsilon + 1e-3 * f64::from(i) * (tail - epsilon + 1e-9) * 1.5;
-                holds &= -exp_m1(epsilon - u) <= h(u) * (1.0 + 1e-9) + 1e-300;
+                let x = epsilon + 1e-3 * f64::from(i) * (tail - epsilon + 1e-9) * 1.5;
+                holds &= -exp_m1(epsilon - x) <= h(x) * (1.0 + 1e-9) + 1e-300;
                 let less = epsilon - 1e-4;
-                tight |= -exp_m1(less - u) > h(u);
+                tight |= -exp_m1(less - x) > h(x);
             }
             prop_assert!(holds && tight, "{epsilon} {tail}");
         }

@@ -20,14 +20,14 @@ const LIGHT: f64 = 2.0;
 /// # Theorem
 /// Let weights `w_α` sum to at most 1, fixed in advance, and `S(α)` be the sum of the Rényi divergences of everything
 /// admitted, the request included.
-/// - *Mixture* (T16c): if `(1 − e^{ε−u})₊ ≤ δ′·Σ_α w_α·e^{(α−1)(u−S(α))}` for every `u`, then the view is (ε, δ′)-DP, however
+/// - *Mixture* (T16c): if `(1 − e^{ε−x})₊ ≤ δ′·Σ_α w_α·e^{(α−1)(x−S(α))}` for every `x`, then the view is (ε, δ′)-DP, however
 ///   requests were chosen and wherever one stops.
 /// - *Light orders* (T16b): of an order that costs little over its whole budget, `e^{(α−1)S}` is close to 1, and all that matters
 ///   is its excess over 1, which T16c does not see. Such orders stand outside the mixture; each is a fixed-order filter with
 ///   the exact budget for its share `w_α·δ′` (T11).
 /// - *Order ∞*, if it is kept: where `S(∞) ≤ ε`, the loss never passes ε.
 ///
-/// Any of the three will do at the end: each is an event on which at most its own share of δ′ is lost. Which orders are light
+/// Any of the three will do at the end (T16d): each is an event on which at most its own share of δ′ is lost. Which orders are light
 /// depends on the budget alone. Steps with a δ of their own are allowed up to the slack (Part 2.3).
 ///
 /// # Preconditions

@@ -5,7 +5,7 @@
 //!
 //! | filter | for | promises | theorem |
 //! | --- | --- | --- | --- |
-//! | [`Mixture`] | any mechanisms; the default | (ε, δ)-DP | T16c |
+//! | [`Mixture`] | any mechanisms; the default | (ε, δ)-DP | T16d |
 //! | [`Gdp`] | Gaussian noise only; exact there | μ-GDP, hence (ε, δ(ε))-DP for every ε | T40 |
 //! | [`Zcdp`] | anything with a ρ, and (ε, δ)-DP steps | (approximate) zCDP, hence (ε, δ)-DP for every δ | T8, T46 |
 //! | [`Pure`] | pure-DP steps | (ε, δ)-DP, also for δ = 0 | T2, T7, T21 |
