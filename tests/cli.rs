@@ -145,6 +145,19 @@ fn calibrate_answers_from_the_safe_side() {
     );
 }
 
+/// Steps that are all alike are a plan without a file.
+#[test]
+fn a_plan_may_be_one_line() {
+    let steps = "account --steps 14062 --sampling-probability 0.0042667 --noise-multiplier 1.1 --delta 1e-5 --json";
+    assert_eq!(json(&line(steps)), json(&paygo(&["account", PLAN, "--json"])));
+    let one = json(&line("account --noise-multiplier 10 --delta 1e-6 --json"));
+    let written = r#"{"releases": [{"mechanism": {"gaussian": {"noise_multiplier": 10}}}]}"#;
+    assert_eq!(one, json(&with_input(&["account", "-", "--delta", "1e-6", "--json"], written)));
+    fails(&line("account --steps 10 --delta 1e-5"), &["--noise-multiplier"]);
+    fails(&line("account --delta 1e-5"), &["required"]);
+    fails(&line("account examples/dp-sgd.toml --noise-multiplier 1"), &["cannot be used with"]);
+}
+
 #[test]
 fn a_typo_in_a_plan_is_pointed_at_and_the_word_that_was_meant_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -317,12 +330,14 @@ const BAD_ARGUMENTS: &[(&str, &[&str])] = &[
     ("convert --zcdp x --delta 1e-5", &["a decimal number"]),
     ("convert --gdp 1", &["--delta", "--epsilon"]),
     ("convert", &["hint:"]),
+    ("convert --rho 0.1 --gdp 1 --delta 1e-5", &["'--zcdp <RHO>'"]),
     ("calibrate noise --epsilon 1 --delta 1e-5 --steps 0", &["an integer from 1 to 2^53"]),
     ("calibrate steps --epsilon 1 --delta 1e-5 --noise-multiplier -2", &["noise_multiplier = -2"]),
     ("calibrate noise --epsilon 1 --delta 1e-5 --steps 10 --sampling-probability 2", &["sampling_probability = 2"]),
     ("calibrate noise --steps 10", &["--epsilon and --delta, or --rho"]),
     ("calibrate noise --rho 1 --steps 10 --sampling-probability 0.1", &["zCDP is not amplified"]),
     ("calibrate steps --epsilon 0.1 --delta 1e-5 --noise-multiplier 1", &["not even one step"]),
+    ("calibrate steps --epsilon 0.0001 --delta 1e-5 --noise-multiplier 1", &["the target is 0.0001\n"]),
     ("calibrate epochs --rho 1 --noise-multiplier 1", &["--sampling-probability, or --batches"]),
     ("schedule uniform --initial 8 --epochs 5 --rho 1", &["no rate to find"]),
     ("schedule uniform --initial 8", &["--rho, or --epsilon and --delta"]),
@@ -417,7 +432,7 @@ fn numbers_in_messages_are_short_and_say_what_is_expected() {
     fails(&plan("\"0/5\""), &["noise_multiplier = 0 is outside"]);
     assert_eq!(json(&plan("4"))["best"]["delta"], 1e-5, "a fraction is read, and echoed");
     let steps = ["calibrate", "steps", "--epsilon", "1e-300", "--delta", "1e-300", "--noise-multiplier", "1"];
-    fails(&paygo(&steps), &["not even one step", "e-301"]);
+    fails(&paygo(&steps), &["not even one step", "the target is 1e-300\n"]);
 }
 
 #[test]

@@ -140,6 +140,8 @@ fn typos_are_answered_with_what_was_meant() {
         r#"expected JSON such as '{"gaussian": {"noise_multiplier": 10}}'"#,
     );
     place.complains(&["show", "sruvey"], "there is no dataset sruvey\nhint: there are survey");
+    let large = place.ledger(&["create", "large", "--epsilon", "1", "--delta", "0.5"]);
+    assert!(String::from_utf8_lossy(&large.stderr).contains("note: delta = 0.5 is large"), "{large:?}");
     // A step with a delta of its own, where none was set aside.
     let approximate = r#"{"approximate": {"epsilon": "0.1", "delta": "1e-9"}}"#;
     let refused = place.json(1, &["spend", "survey", "q", approximate]);

@@ -263,6 +263,24 @@ fn noise_can_be_asked_for_as_a_share_or_as_an_accuracy() {
     place.fails(&with(&dear), "there is no column `amuont`");
 }
 
+/// What is said of too little noise is what helps: this much noise is enough, and a little less is not.
+#[test]
+fn too_little_noise_is_told_what_would_do() {
+    let place = Place::new();
+    sales(&place);
+    let with = |budget: &'static str, more: &[&'static str]| {
+        [&["sales.csv", "--person", "customer", "--budget", budget][..], more].concat()
+    };
+    let count = |noise| with("epsilon=1,delta=1e-6", &["--count", "--noise-std", noise]);
+    place.fails(&count("1"), "\nhint: --noise-std 4.54 fits once; with --exhausted scaled-down");
+    place.fails(&count("4.52"), "fits once");
+    assert!(place.query(&count("4.54")).status.success());
+    let sum = with("rho=0.5", &["--sum", "amount", "--clip", "0..100", "--noise-std", "10"]);
+    place.fails(&sum, "--noise-std 100 fits once; a narrower --clip needs less");
+    let large = place.query(&with("epsilon=1,delta=0.9", &["--count", "--noise-std", "10"]));
+    assert!(String::from_utf8_lossy(&large.stderr).contains("note: delta = 0.9 is large"), "{large:?}");
+}
+
 #[test]
 fn ten_tenths_fit() {
     let place = Place::new();
@@ -343,6 +361,15 @@ fn bad_input_is_a_message_and_costs_nothing() {
     place.fails(&["sales.csv", "--budget", "rho=1", "--count", "--noise-std", "1"], "give --person COLUMN");
     place.fails(&["sales.csv", "--person", "customer", "--count", "--noise-std", "1"], "give --budget");
     place.fails(&["sales.csv", "--person", "customer", "--budget", "epsilon=1", "--count"], "is not a budget");
+    // Before anything about noise, and in one domain.
+    let budget = |budget: &str, said: &str| {
+        place.fails(&["sales.csv", "--person", "customer", "--budget", budget, "--count", "--spend", "5 %"], said);
+    };
+    budget("epsilon=1,delta=2", "delta = 2 is outside its domain; expected 0 <= delta < 1");
+    budget("epsilon=1,delta=1", "delta = 1 is outside its domain; expected 0 <= delta < 1");
+    budget("epsilon=-1,delta=1e-6", "epsilon = -1 is outside its domain; expected at least 0");
+    budget("epsilon=1,delta=0", "the noise is Gaussian, which needs a delta");
+    place.fails(&with(&["--count", "--spend", "0 %"]), "expected above 0 and at most 1");
     place.fails(&with(&[]), "give a question");
     place.fails(&with(&["--count"]), "give the noise in one way: spend");
     place.fails(&with(&["--count", "--noise-std", "1", "--within", "3"]), "give the noise in one way: spend");
@@ -357,6 +384,7 @@ fn bad_input_is_a_message_and_costs_nothing() {
     place.fails(&with(&["--sum", "amuont", "--clip", "0..1", "--noise-std", "1", "--accounts", "a"]), "`amuont`");
     place.fails(&["sales.csv", "--person", "cstomer", "--budget", "rho=1", "--count", "--noise-std", "1"], "`cstomer`");
     place.fails(&with(&["--sum", "region", "--clip", "0..1", "--noise-std", "1"]), "column `region` holds something");
+    place.fails(&with(&["--sum", "region", "--clip", "0..1", "--noise-std", "1"]), "(--missing skip)");
     place.fails(&with(&["--count", "--noise-std", "-3"]), "noise_std = -3");
     place.fails(&with(&["--count", "--noise-std", "3", "--clip", "0..3"]), "clip does not go with count");
     place.fails(

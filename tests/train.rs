@@ -314,6 +314,8 @@ fn principal_components_are_charged_once() {
     let again = run(&["train", "--resume", "run", "--json"]);
     assert_eq!(again["odometer"], answer["odometer"]);
     assert_eq!(stored(), (components, 1));
+    let done = text(&paygo(&["train", "--resume", "run"], place.path()).stdout);
+    assert!(done.contains("\nnothing was left to train\n"), "{done}");
 }
 
 /// A refusal leaves nothing behind that is in the way; a run that is resumed has all of its curves; an end must be in sight.

@@ -1,6 +1,6 @@
 //! `paygo account`: the price of a plan by every method that applies.
 
-use super::arguments::{QuestionArguments, svg_path};
+use super::arguments::{CountArgument, Decimal, QuestionArguments, svg_path};
 use super::output::{json_number, print, print_json, shown_up, table};
 use anyhow::Context;
 use clap::Args;
@@ -21,12 +21,17 @@ use std::process::ExitCode;
     Examples:\n  \
     paygo account examples/dp-sgd.toml\n  \
     paygo account examples/survey.toml --delta 1e-8 --json\n  \
+    paygo account --steps 1000 --sampling-probability 0.01 \\\n      \
+    --noise-multiplier 1 --delta 1e-5\n  \
     echo '{\"releases\": [{\"mechanism\": {\"laplace\": {\"scale\": 20}}}]}' |\n      \
     paygo account - --delta 1e-5\n\n\
     See docs/planning.md, and docs/methods.md for the fields of a plan and for the methods.")]
 pub(crate) struct Arguments {
     /// The plan, in TOML or JSON; - reads standard input
-    plan: PathBuf,
+    #[arg(required_unless_present = "noise_multiplier", conflicts_with = "noise_multiplier")]
+    plan: Option<PathBuf>,
+    #[command(flatten)]
+    steps: StepsArguments,
     #[command(flatten)]
     question: QuestionArguments,
     /// Answer in JSON
@@ -37,13 +42,47 @@ pub(crate) struct Arguments {
     plot: Option<PathBuf>,
 }
 
+/// A plan without a file: steps that are all alike.
+#[derive(Args)]
+struct StepsArguments {
+    /// Instead of a plan: steps of Gaussian noise with this noise multiplier.
+    ///
+    /// It is the standard deviation of the noise over the sensitivity. Neighbors are add-remove.
+    #[arg(long, allow_hyphen_values = true)]
+    noise_multiplier: Option<Decimal>,
+    /// Number of steps, 1 to 2^53 [default: 1]
+    #[arg(long, requires = "noise_multiplier")]
+    steps: Option<CountArgument>,
+    /// Poisson sampling probability of each step [default: no sampling]
+    #[arg(long, requires = "noise_multiplier", allow_hyphen_values = true)]
+    sampling_probability: Option<Decimal>,
+}
+
+impl StepsArguments {
+    /// The same as a plan.
+    fn plan(&self) -> anyhow::Result<Plan> {
+        let noise = self.noise_multiplier.as_ref().map(Decimal::as_str);
+        let mechanism = match &self.sampling_probability {
+            None => json!({"gaussian": {"noise_multiplier": noise}}),
+            Some(q) => {
+                json!({"poisson_sampled_gaussian": {"sampling_probability": q.as_str(), "noise_multiplier": noise}})
+            }
+        };
+        let count = self.steps.map_or(1, |steps| steps.0.get());
+        Ok(serde_json::from_value(json!({"releases": [{"count": count, "mechanism": mechanism}]}))?)
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let plan = read_plan(&arguments.plan)?;
+    let plan = match &arguments.plan {
+        Some(path) => read_plan(path)?,
+        None => arguments.steps.plan()?,
+    };
     let question = match arguments.question.question()? {
         Some(question) => question,
         None => plan_question(&plan)?,
     };
-    let cost = plan.cost().with_context(|| name(&arguments.plan))?;
+    let cost = plan.cost().with_context(|| arguments.plan.as_deref().map_or_else(|| "plan".to_owned(), name))?;
     let rows = all_rows(&cost, question);
     if let Some(path) = &arguments.plot {
         plot(&plan, question, path)?;

@@ -1,7 +1,7 @@
 //! `paygo calibrate`: the least noise, most steps, largest sampling probability or most epochs for a target.
 
 use super::arguments::{CountArgument, Decimal, delta};
-use super::output::{json_number, print, print_json, shown_fine};
+use super::output::{json_number, print, print_json, shown_fine, shown_up};
 use super::unknown::{Sought, UnknownPlan};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -174,6 +174,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     answer(arguments).map_err(|error| match (error.downcast_ref(), &target.delta) {
         (Some(CalibrationError::Unreachable { .. }), Some(delta)) if delta.down() <= 0.0 => {
             error.context("Gaussian noise never reaches delta = 0")
+        }
+        (Some(CalibrationError::NotEvenOne { cost, .. }), _) => {
+            let typed = target.epsilon.as_ref().or(target.rho.as_ref()).map_or("not given", Decimal::as_str);
+            anyhow::anyhow!("not even one step meets the target: it costs {}, the target is {typed}", shown_up(*cost))
         }
         _ => error,
     })

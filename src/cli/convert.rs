@@ -21,10 +21,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ORDER:VALUE", group = "from", allow_hyphen_values = true)]
     renyi: Option<String>,
     /// Convert from zCDP with this rho, at least 0
-    #[arg(long, value_name = "RHO", group = "from", allow_hyphen_values = true)]
+    #[arg(long, alias = "rho", value_name = "RHO", group = "from", allow_hyphen_values = true)]
     zcdp: Option<Decimal>,
     /// Convert from GDP with this mu, at least 0
-    #[arg(long, value_name = "MU", group = "from", allow_hyphen_values = true)]
+    #[arg(long, alias = "mu", value_name = "MU", group = "from", allow_hyphen_values = true)]
     gdp: Option<Decimal>,
     #[command(flatten)]
     question: QuestionArguments,

@@ -78,6 +78,11 @@ impl FilterArguments {
         Ok(AskedFilter { words: self.words(plan.map(|(plan, _)| plan)), neighbors, privacy_unit })
     }
 
+    /// δ as it was typed; 0 where none was.
+    pub(crate) fn delta(&self) -> f64 {
+        self.delta.as_ref().map_or(0.0, Decimal::typed)
+    }
+
     /// Whether nothing was said about a filter.
     fn is_silent(&self) -> bool {
         let numbers = [&self.epsilon, &self.delta, &self.slack, &self.rho, &self.mu];

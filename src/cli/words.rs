@@ -51,6 +51,13 @@ pub(crate) fn complaint(error: FilterError) -> anyhow::Error {
     }
 }
 
+/// Says so where a δ is unusually large.
+pub(crate) fn note_large_delta(delta: f64) {
+    if delta > 0.01 {
+        eprintln!("note: delta = {delta} is large; usually it is below 1 over the number of people");
+    }
+}
+
 /// Which datasets are neighbors.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum NeighborsArgument {

@@ -42,7 +42,7 @@ pub enum RoundError {
     },
     /// Nulls, NaN, infinities, or text that is no number.
     #[error(
-        "column `{column}` holds something that is not a finite number; expected finite numbers, or to skip what is missing"
+        "column `{column}` holds something that is not a finite number; expected finite numbers, or to skip what is missing (--missing skip)"
     )]
     NotFinite {
         /// The column.
@@ -57,7 +57,9 @@ pub enum RoundError {
         given: String,
     },
     /// Nulls among categories.
-    #[error("column `{column}` is empty in some rows; expected a value in each, or to skip what is missing")]
+    #[error(
+        "column `{column}` is empty in some rows; expected a value in each, or to skip what is missing (--missing skip)"
+    )]
     NoCategory {
         /// The column.
         column: String,

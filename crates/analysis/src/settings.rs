@@ -2,7 +2,7 @@
 
 use paygo_accounting::filter::{Budget, BudgetError, Zcdp};
 use paygo_accounting::individual::PersonalBudget;
-use paygo_accounting::params::OutOfDomain;
+use paygo_accounting::params::{Delta, OutOfDomain};
 use paygo_numeric::Amount;
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,14 @@ impl PersonBudget {
     pub fn rule(&self) -> Result<Zcdp, BudgetError> {
         let domain = |text: &str| OutOfDomain::new("rho", text, "a decimal number above 0");
         match self {
-            Self::EpsilonDelta { epsilon, delta } => Zcdp::new(Budget::from_decimal(epsilon, delta)?),
+            Self::EpsilonDelta { epsilon, delta } => {
+                let budget = Budget::from_decimal(epsilon, delta)?;
+                if budget.delta() == Delta::ZERO {
+                    let allowed = "1e-18 <= delta < 1: the noise is Gaussian, which needs a delta";
+                    return Err(OutOfDomain::new("delta", delta, allowed).into());
+                }
+                Zcdp::new(budget)
+            }
             Self::Rho(rho) => {
                 let limit =
                     Amount::from_decimal_down(rho).filter(|&rho| rho > Amount::ZERO).ok_or_else(|| domain(rho))?;
@@ -75,14 +82,16 @@ impl std::str::FromStr for PersonBudget {
         let (mut epsilon, mut delta, mut rho) = (None, None, None);
         for pair in text.split(',') {
             let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
-            let place = match name.trim() {
-                "epsilon" => &mut epsilon,
-                "delta" => &mut delta,
-                "rho" => &mut rho,
+            let (name, place) = match name.trim() {
+                "epsilon" => ("epsilon", &mut epsilon),
+                "delta" => ("delta", &mut delta),
+                "rho" => ("rho", &mut rho),
                 _ => return Err(wrong()),
             };
+            let negative = || format!("budget: {}", OutOfDomain::new(name, value.trim(), "at least 0"));
+            let unread = || if value.trim().starts_with('-') { negative() } else { wrong() };
             // One form for one number, so that equal budgets are equal text.
-            let value = Amount::from_decimal_down(value.trim()).ok_or_else(wrong)?;
+            let value = Amount::from_decimal_down(value.trim()).ok_or_else(unread)?;
             if place.replace(value.to_string()).is_some() {
                 return Err(wrong());
             }

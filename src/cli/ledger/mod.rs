@@ -18,7 +18,7 @@ pub(crate) use place::{Named, Place, PlaceArguments};
 pub(crate) use stream::filter;
 
 use super::output::{print, print_json};
-use super::words::{complaint, number};
+use super::words::{complaint, note_large_delta, number};
 use anyhow::Context;
 use arguments::{AllowArguments, Command, CreateArguments, GrantArguments, SpendArguments};
 use open::Missing;
@@ -146,6 +146,7 @@ impl Asking {
     fn create(&self, create: &CreateArguments) -> anyhow::Result<ExitCode> {
         let asked = create.filter.asked()?;
         asked.words.rule().map_err(complaint)?;
+        note_large_delta(create.filter.delta());
         let new = NewDataset {
             name: create.dataset.clone(),
             neighbors: asked.neighbors.into(),

@@ -12,6 +12,7 @@ use super::arguments::Decimal;
 use super::interrupt;
 use super::ledger::{Place, PlaceArguments};
 use super::output::{print, print_json, table};
+use super::words::note_large_delta;
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use file::{QueryFile, QuerySpec};
@@ -255,6 +256,12 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Asked> {
     let settings = settings(arguments, &file, stored.as_ref().map(Accounts::settings))?;
     if let Some(stored) = &stored {
         stored.check(&settings)?;
+    }
+    for tier in &settings.tiers {
+        tier.budget.rule().context("budget")?;
+        if let PersonBudget::EpsilonDelta { delta, .. } = &tier.budget {
+            note_large_delta(delta.parse().unwrap_or(0.0));
+        }
     }
     let active_count = active_count(arguments, settings.mode)?;
     let mut specs = file.queries;

@@ -46,8 +46,9 @@ fn for_share(
 ) -> anyhow::Result<NoiseStd> {
     let number = text.trim().strip_suffix('%').map(|percent| percent.trim().parse::<f64>().map(|p| p / 100.0));
     let share = number.unwrap_or_else(|| text.trim().parse()).ok().filter(|share| 0.0 < *share && *share <= 1.0);
-    let share =
-        share.with_context(|| format!("spend = {text} is not a share; expected at most 1, such as \"5 %\" or 0.05"))?;
+    let share = share.with_context(|| {
+        format!("spend = {text} is not a share; expected above 0 and at most 1, such as \"5 %\" or 0.05")
+    })?;
     // ROUNDING: the share down; the noise up.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most FULL")]
     let most = (share * f64::from(FULL)).floor() as u64;
@@ -88,7 +89,12 @@ fn for_accuracy(half: f64, statistic: &Statistic, confidence: Probability) -> an
 
 /// Four significant digits.
 fn four_digits(x: f64, round: impl Fn(f64) -> f64) -> f64 {
+    few_digits(x, 4, round)
+}
+
+/// So many significant digits.
+pub(super) fn few_digits(x: f64, count: i32, round: impl Fn(f64) -> f64) -> f64 {
     let exponent = format!("{x:e}").split('e').nth(1).and_then(|e| e.parse::<i32>().ok()).unwrap_or(0);
-    let digits = round(x * 10f64.powi(3 - exponent));
-    format!("{digits}e{}", exponent - 3).parse().unwrap_or(x)
+    let digits = round(x * 10f64.powi(count - 1 - exponent));
+    format!("{digits}e{}", exponent + 1 - count).parse().unwrap_or(x)
 }

@@ -1,6 +1,7 @@
 //! What questions would cost: public, and known before anything is read.
 
 use super::super::output::{print, print_json, shown_amount, shown_down, shown_up, table};
+use super::noise::few_digits;
 use super::{Asked, short};
 use paygo_accounting::individual::FULL;
 use paygo_analysis::{Exhausted, Mode, PersonBudget, Query, Statistic};
@@ -70,12 +71,34 @@ impl Forecast {
         // Whoever contributes the most could never take part: an answer would be about the others only.
         anyhow::ensure!(
             worst_case || self.total <= u64::from(FULL) || asked.manner.exhausted == Exhausted::ScaledDown,
-            "the largest contribution of one person costs {} of a whole budget, so whoever makes it would always be left out; {} \
-             times the noise fits once\nhint: a narrower --clip, fewer questions at once, or --exhausted scaled-down",
+            "the largest contribution of one person costs {} of a whole budget, so whoever makes it would always be left out\n\
+             hint: {}",
             percent(self.total),
-            self.factor(u64::from(FULL))
+            self.remedies(asked)
         );
         Ok(None)
+    }
+
+    /// What would make the questions fit once.
+    fn remedies(&self, asked: &Asked) -> String {
+        let factor = (fraction(self.total) / fraction(u64::from(FULL))).sqrt();
+        let queries: Vec<&Query> = asked.layout.queries().collect();
+        let enough = match (&queries[..], &self.costs[..]) {
+            // ROUNDING: up, to three digits; a share is rounded by far less.
+            ([one], [_]) => {
+                format!("--noise-std {} fits once", few_digits(one.noise_std().get() * factor, 3, f64::ceil))
+            }
+            (_, _) => format!(
+                "{} times the noise fits once, so may fewer questions at a time",
+                few_digits(factor, 3, f64::ceil)
+            ),
+        };
+        let is_clipped = |query: &&Query| match query.statistic() {
+            Statistic::Sum(..) | Statistic::Mean(..) | Statistic::Rows(_) => true,
+            Statistic::People | Statistic::Histogram(..) | Statistic::Quantile(..) => false,
+        };
+        let clip = if queries.iter().any(is_clipped) { "; a narrower --clip needs less" } else { "" };
+        format!("{enough}{clip}; with --exhausted scaled-down nobody is left out")
     }
 
     /// The plan for people and programs.

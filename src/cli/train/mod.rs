@@ -123,6 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(gate) = &gate {
         room.tell(gate, &mut training)?;
     }
+    let begun = training.position();
     let trained = watch::train(arguments, &job, &mut training, public.as_ref(), &mut folder);
     let (ending, metrics) = match gate.as_ref().and_then(settle) {
         Some(refusing) => trained.context(refusing)?,
@@ -137,6 +138,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         gate: gate.as_ref(),
         folder: &folder,
         ending: &ending,
+        begun,
         metrics: &metrics,
     };
     outcome.finish()

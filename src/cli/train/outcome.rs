@@ -13,7 +13,7 @@ use paygo_training::checkpoint::{Folder, export};
 use paygo_training::model::Network;
 use paygo_training::pca::Projection;
 use paygo_training::personal::Spending;
-use paygo_training::run::{Ending, Run};
+use paygo_training::run::{Ending, Position, Run};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::PoisonError;
@@ -27,6 +27,8 @@ pub(super) struct Outcome<'a, 'run> {
     pub(super) gate: Option<&'a SharedGate>,
     pub(super) folder: &'a Folder,
     pub(super) ending: &'a Ending,
+    /// Where this process took it up.
+    pub(super) begun: Position,
     pub(super) metrics: &'a [Metrics],
 }
 
@@ -93,6 +95,9 @@ impl Outcome<'_, '_> {
         let position = self.training.position();
         let comma = if why.contains(':') { "," } else { "" };
         print(&format!("{why}{comma} after {} epochs, {} steps", position.epoch, position.steps))?;
+        if self.arguments.resume.is_some() && position == self.begun && !matches!(self.ending, Ending::Interrupted) {
+            print("nothing was left to train")?;
+        }
         if let Some(accuracy) = self.last().public_accuracy {
             print(&format!("accuracy {accuracy:.4} on the public test examples"))?;
         }

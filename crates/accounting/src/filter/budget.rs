@@ -46,7 +46,8 @@ impl Budget {
             move |error| OutOfDomain { given, ..error }
         };
         let e = Epsilon::new(down("epsilon", epsilon)?).map_err(as_typed(epsilon))?;
-        let d = Delta::new(down("delta", delta)?).map_err(as_typed(delta))?;
+        let d = Delta::new(down("delta", delta)?).ok().filter(|&d| d < Delta::ONE);
+        let d = d.ok_or_else(|| OutOfDomain::new("delta", delta, "0 <= delta < 1"))?;
         let limit = Amount::from_decimal_down(epsilon).unwrap_or(Amount::ZERO);
         Ok(Self { limit, ..Self::new(e, d)? })
     }
