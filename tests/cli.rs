@@ -430,6 +430,8 @@ fn numbers_in_messages_are_short_and_say_what_is_expected() {
     };
     fails(&plan("-1e-300"), &["noise_multiplier = -1e-300 is outside"]);
     fails(&plan("\"0/5\""), &["noise_multiplier = 0 is outside"]);
+    let delta = "delta = 2\n[[releases]]\nmechanism = { pure = { epsilon = 1 } }\n";
+    fails(&with_input(&["account", "-"], delta), &["delta = 2 is outside its domain; expected 0 <= delta < 1"]);
     assert_eq!(json(&plan("4"))["best"]["delta"], 1e-5, "a fraction is read, and echoed");
     let steps = ["calibrate", "steps", "--epsilon", "1e-300", "--delta", "1e-300", "--noise-multiplier", "1"];
     fails(&paygo(&steps), &["not even one step", "the target is 1e-300\n"]);

@@ -160,9 +160,9 @@ fn plan_question(plan: &Plan) -> anyhow::Result<Question> {
     match (&plan.delta, &plan.epsilon) {
         (Some(_), Some(_)) => anyhow::bail!("the plan gives delta and epsilon; expected one: the other is computed"),
         (Some(number), None) => {
-            let delta = Delta::new(number.down("delta")?)?;
-            anyhow::ensure!(delta < Delta::ONE, "delta = {delta} is outside its domain; expected 0 <= delta < 1");
-            Ok(Question::EpsilonAt(delta))
+            let delta = Delta::new(number.down("delta")?).ok().filter(|&delta| delta < Delta::ONE);
+            let wrong = || format!("delta = {} is outside its domain; expected 0 <= delta < 1", number.text());
+            Ok(Question::EpsilonAt(delta.with_context(wrong)?))
         }
         (None, Some(number)) => Ok(Question::DeltaAt(Epsilon::new(number.down("epsilon")?)?)),
         (None, None) => {

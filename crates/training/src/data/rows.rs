@@ -194,8 +194,14 @@ mod tests {
         let rows = read("0.5, 1,2\n-1,2e3\n").expect("rows");
         assert_eq!((rows.examples.input(1), rows.examples.label(0)), (&[-1.0, 2000.0][..], 2));
         assert_eq!(rows.labelled, [true, false]);
-        for (text, word) in [("1\n", "1 fields"), ("1,x\n", "field 2"), ("1,inf\n", "field 2"), ("1,2,3\n", "below 3")]
-        {
+        let header = "field 1 is no finite number; a model of images takes rows of numbers, and no header";
+        for (text, word) in [
+            ("left,right\n1,2\n", header),
+            ("1\n", "1 fields"),
+            ("1,x\n", "field 2"),
+            ("1,inf\n", "field 2"),
+            ("1,2,3\n", "below 3"),
+        ] {
             let said = read(text).expect_err("wrong").to_string();
             assert!(said.contains(word), "{said}");
         }
