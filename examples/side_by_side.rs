@@ -63,13 +63,6 @@ fn plans() -> Result<(), Box<dyn Error>> {
         row.method, row.epsilon
     );
 
-    let plan = cost(Q, 1.1)?.repeat(STEPS)?;
-    let (seconds, row) = timed(1, || loss::row(&plan, Question::EpsilonAt(delta)).expect("a row"));
-    println!(
-        r#"{{"task": "epsilon", "method": "paygo {}", "seconds": {seconds:e}, "value": {}}}"#,
-        row.method, row.epsilon
-    );
-
     let orders = Orders::standard();
     for steps in [100u32, 1000, 10_000] {
         let (seconds, epsilon) = timed(1, || {
@@ -93,15 +86,6 @@ fn plans() -> Result<(), Box<dyn Error>> {
     let (seconds, found) =
         timed(5, || least_noise(target, |noise| Ok(cost(Q, noise).expect("a step").repeat(STEPS)?)));
     let found = found?;
-    let tight = Target::EpsilonDeltaTight(Epsilon::new(3.0)?, delta);
-    let start = Instant::now();
-    let tightest = least_noise(tight, |noise| Ok(cost(Q, noise).expect("a step").repeat(STEPS)?))?;
-    println!(
-        r#"{{"task": "calibrate", "method": "paygo privacy-loss", "seconds": {:e}, "value": {}, "epsilon": {}}}"#,
-        start.elapsed().as_secs_f64(),
-        tightest.value,
-        tightest.price.get()
-    );
     println!(
         r#"{{"task": "calibrate", "method": "paygo renyi-exact", "seconds": {seconds:e}, "value": {}, "epsilon": {}}}"#,
         found.value,

@@ -47,7 +47,8 @@ impl Complex {
 /// Stated error of [`root`]: so many unit roundoffs in each part, taken together.
 pub const ROOT_ERROR: f64 = 8.0;
 
-/// `e^{2πi·k/n}`, within [`ROOT_ERROR`] unit roundoffs of its modulus, and each part within as many of its own; `n` at most 2⁵⁰.
+/// `e^{2πi·k/n}`, within [`ROOT_ERROR`] unit roundoffs of its modulus, and each part within as many of its own; `n`
+/// at most 2⁵⁰.
 #[must_use]
 pub fn root(k: i64, n: usize) -> Complex {
     let n = i64::try_from(n).unwrap_or(i64::MAX);

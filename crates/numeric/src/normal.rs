@@ -103,8 +103,9 @@ pub fn tail_within(x: Interval) -> Interval {
 
 /// The same from one `erfc`, for an interval that is hardly more than a point.
 ///
-/// ROUNDING: outward. The argument `m/√2` has two roundings, and `|d ln(1 − Φ(x))/dx| = 1/mills(x) ≤ x + 1` for `x ≥ 0`: the value at
-/// `m` is off by at most `ERROR + (m² + m)·2u` relatively, and by `(m + 1 + width)·width` anywhere in the interval.
+/// ROUNDING: outward. The argument `m/√2` has two roundings, and `|d ln(1 − Φ(x))/dx| = 1/mills(x) ≤ x + 1` for `x ≥
+/// 0`: the value at `m` is off by at most `ERROR + (m² + m)·2u` relatively, and by `(m + 1 + width)·width` anywhere
+/// in the interval.
 fn narrow_tail(x: Interval) -> Option<Interval> {
     const U: f64 = 0.5 * f64::EPSILON;
     let (width, middle) = (x.hi() - x.lo(), x.middle());

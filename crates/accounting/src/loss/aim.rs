@@ -145,8 +145,8 @@ fn above_mean(tilt: f64, variance: f64) -> f64 {
     (1.0 / (tilt * (tilt + 1.0) * (2.0 * PI * variance).sqrt())).min(0.5)
 }
 
-/// Where the cells of one law end, in one direction: of the pair itself, or of its mirror image. Fine where the tilted law is, and
-/// wider where little of it is.
+/// Where the cells of one law end, in one direction: of the pair itself, or of its mirror image. Fine where the
+/// tilted law is, and wider where little of it is.
 pub(super) fn ends(pair: Pair, window: Window, added: bool, negligible: f64, side: Side) -> Option<Vec<i64>> {
     let law = Weighed::new(pair, added, negligible, window.tilt);
     let (low, high) = law.range();
@@ -160,8 +160,9 @@ pub(super) fn ends(pair: Pair, window: Window, added: bool, negligible: f64, sid
     let least = ((6.0 * window.accuracy).sqrt() * law.spread() / window.step).floor().max(1.0);
     let width = |at: i64, up: bool| -> i64 {
         let beyond = law.beyond(loss_at(at, window.step), up);
-        // Wide cells add little to the variance: a cell's squared width times what lies beyond it stays below h²/64. At the lower end,
-        // from below, a wide cell would cost a part of the whole mass: it has to be next to nothing.
+        // Wide cells add little to the variance: a cell's squared width times what lies beyond it stays below h²/64.
+        // At the lower end, from below, a wide cell would cost a part of the whole mass: it has to be next to
+        // nothing.
         let wide = if side == Side::Below && !up && beyond > 1e-6 { 1.0 } else { 0.125 / beyond.max(1e-30).sqrt() };
         #[expect(clippy::cast_possible_truncation, reason = "clamped")]
         let width = (least * wide.max(1.0)).clamp(1.0, 1e12) as i64;

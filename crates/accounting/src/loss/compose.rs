@@ -1,14 +1,15 @@
 //! Composition: the profile of many steps from the transforms of each.
 //!
-//! The composed law has masses `p_l = e^{K − λl}·t_l`, with `K` the sum of the `ln M` and `t` the law whose transform is the product `Φ` of the steps'.
-//! So at a lattice point `g`, in steps of `h`,
+//! The composed law has masses `p_l = e^{K − λl}·t_l`, with `K` the sum of the `ln M` and `t` the law whose transform
+//! is the product `Φ` of the steps'. So at a lattice point `g`, in steps of `h`,
 //!
 //! ```text
 //! δ(g) = Σ_{l ≥ g} p_l·(1 − e^{g−l}) = e^{K − λg}·S(g),    S(g) = (1/n)·Σ_j Φ(ω_j)·A(ω_j)·e^{−iω_j·g},    ω_j = 2πj/n
 //! ```
 //!
-//! with `A(ω) = Σ_{k≥0} (1 − e^{−kh})·e^{−(λh + iω)k}`. With finitely many frequencies the sum says a little more: `Σ_m δ(g + m·n·h)·e^{λmnh}`, over all whole `m`.
-//! That is an upper bound as it stands; below, what is too much is bounded and taken off.
+//! with `A(ω) = Σ_{k≥0} (1 − e^{−kh})·e^{−(λh + iω)k}`. With finitely many frequencies the sum says a little more:
+//! `Σ_m δ(g + m·n·h)·e^{λmnh}`, over all whole `m`. That is an upper bound as it stands; below, what is too much is
+//! bounded and taken off.
 
 use super::grid::{GridLaw, loss_at};
 use super::spectrum::{Side, Tilted, U, sine_floor, weigh};
@@ -125,7 +126,12 @@ impl Composed {
         let index = |loss: f64| u64::try_from(floor_index(loss, step).max(0)).unwrap_or(0);
         let point = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let found = first_true(0, index(most) + 1, index(guess), |n| self.at(point(n)) <= delta);
-        let Some(found) = found else { return f64::INFINITY };
+        let Some(found) = found else {
+            return match self.side {
+                Side::Above => f64::INFINITY,
+                Side::Below => loss_at(point(index(most)), step),
+            };
+        };
         if found == 0 {
             return 0.0;
         }
@@ -272,7 +278,8 @@ fn infinite(laws: &[(&GridLaw, Count)], side: Side) -> f64 {
     }
 }
 
-/// For some θ, the logarithm of `E_t[e^{θ(L − n·h)}]/(1 − e^{−λnh})`: times `e^{−θg}` it bounds what comes from a window or more above `g` (Chernoff).
+/// For some θ, the logarithm of `E_t[e^{θ(L − n·h)}]/(1 − e^{−λnh})`: times `e^{−θg}` it bounds what comes from a
+/// window or more above `g` (Chernoff).
 fn chernoff(laws: &[(&GridLaw, Count)], window: Window) -> Vec<(f64, f64)> {
     #[expect(clippy::cast_precision_loss, reason = "a length in memory")]
     let length = window.length as f64 * window.step;

@@ -1,7 +1,8 @@
 //! A pair's loss on a lattice, from above and from below.
 //!
-//! With `t = e^x` the profile `H(t) = E_P[(1 − t·e^{−L})₊] = P(L > x) − t·Q(L > x)` is convex and falls. Whatever lies above it is
-//! worth more in every composition, whatever lies below it less: `H` of a composition is a mean of `H` of each part (T41).
+//! With `t = e^x` the profile `H(t) = E_P[(1 − t·e^{−L})₊] = P(L > x) − t·Q(L > x)` is convex and falls. Whatever
+//! lies above it is worth more in every composition, whatever lies below it less: `H` of a composition is a mean of
+//! `H` of each part (T41).
 //!
 //! - **From above** ([`upper`]): the chord between lattice points. A cell's mass goes to its two ends, so that its probabilities under
 //!   `P` and `Q` stay what they are. (Doroshenko et al., arXiv:2207.04380, call it connecting the dots.)
@@ -59,9 +60,9 @@ fn between(left: &Tails, right: &Tails, law: usize) -> Interval {
 /// A law on the ends of the cells whose profile is nowhere below the pair's; the tails are those at the ends.
 ///
 /// # Soundness
-/// Chord weights: `right + left = P`, `right·e^{−l'} + left·e^{−l} = Q`, so `right = (P − Q·e^l)/(1 − e^{−(l'−l)})`. ROUNDING: `P` up; what
-/// rounding leaves open goes to the right, where it weighs more. What lies at or below the first end moves up to it; what lies above
-/// the last is infinite.
+/// Chord weights: `right + left = P`, `right·e^{−l'} + left·e^{−l} = Q`, so `right = (P − Q·e^l)/(1 − e^{−(l'−l)})`.
+/// ROUNDING: `P` up; what rounding leaves open goes to the right, where it weighs more. What lies at or below the
+/// first end moves up to it; what lies above the last is infinite.
 pub(super) fn upper(cut: &Cut) -> GridLaw {
     let mut cells: Vec<(i64, f64)> = cut.ends.iter().map(|&end| (end, 0.0)).collect();
     cells[0].1 = cut.tails[0].below[0].hi();
@@ -86,11 +87,12 @@ pub(super) fn upper(cut: &Cut) -> GridLaw {
 /// A law on the ends of the cells whose profile is nowhere above the pair's; the tails are those at a place in each cell.
 ///
 /// # Soundness
-/// Let `ℓ` be the tangent of `H` at the place in a cell, `v_j` a number at or below both tangents at the end `t_j` between two
-/// cells, and `G` the broken line through the `(t_j, v_j)`. In each cell both ends of `G` are at or below the tangent there, hence `G ≤ ℓ ≤ H`.
-/// Left of the first cell `G` has the slope of the tangent in it; from some end on it is 0, which is at most `H`, and the last
-/// piece ends in 0 there, at or below its tangent. The mass at an end is `t_j` times the change of slope. ROUNDING: down; a
-/// change of slope that comes out negative is taken off the neighbors ([`make_convex`]).
+/// Let `ℓ` be the tangent of `H` at the place in a cell, `v_j` a number at or below both tangents at the end `t_j`
+/// between two cells, and `G` the broken line through the `(t_j, v_j)`. In each cell both ends of `G` are at or below
+/// the tangent there, hence `G ≤ ℓ ≤ H`. Left of the first cell `G` has the slope of the tangent in it; from some end
+/// on it is 0, which is at most `H`, and the last piece ends in 0 there, at or below its tangent. The mass at an end
+/// is `t_j` times the change of slope. ROUNDING: down; a change of slope that comes out negative is taken off the
+/// neighbors ([`make_convex`]).
 pub(super) fn lower(cut: &Cut) -> GridLaw {
     let count = cut.tails.len();
     let ratios: Vec<Interval> = cut.ends.iter().map(|&end| cut.loss(end).exp()).collect();
@@ -133,9 +135,10 @@ pub(super) fn lower(cut: &Cut) -> GridLaw {
 /// Masses at or above zero whose profile is nowhere above that of these: a negative one is taken off its neighbors.
 ///
 /// # Soundness
-/// With masses `q` under `Q`, `G(t) = Σ q_j·(t_j − t)₊`. Let `t_b = α·t_a + γ·t_c` with `α + γ = 1`. Then `(t_b − t)₊ ≤ α·(t_a − t)₊ + γ·(t_c − t)₊`, so
-/// where `q_b < 0`, taking `α·|q_b|` off `a` and `γ·|q_b|` off `c` instead only lowers `G`. With nothing before it, all of it comes off `c`, since
-/// `(t_b − t)₊ ≤ (t_c − t)₊`. A negative mass with nothing after it, which rounding could leave, proves nothing: an empty law.
+/// With masses `q` under `Q`, `G(t) = Σ q_j·(t_j − t)₊`. Let `t_b = α·t_a + γ·t_c` with `α + γ = 1`. Then `(t_b − t)₊
+/// ≤ α·(t_a − t)₊ + γ·(t_c − t)₊`, so where `q_b < 0`, taking `α·|q_b|` off `a` and `γ·|q_b|` off `c` instead only
+/// lowers `G`. With nothing before it, all of it comes off `c`, since `(t_b − t)₊ ≤ (t_c − t)₊`. A negative mass with
+/// nothing after it, which rounding could leave, proves nothing: an empty law.
 fn make_convex(bends: Vec<(i64, f64)>, step: f64) -> Vec<(i64, f64)> {
     let distance = |from: i64, to: i64| Interval::point(loss_at(to - from, step));
     let mut kept: Vec<(i64, f64)> = Vec::with_capacity(bends.len());

@@ -36,9 +36,9 @@ const TILTS: [f64; 4] = [1.0, 0.6, 0.35, 1.5];
 /// The price of a plan by its privacy-loss distribution; `None` when a mechanism has none here, or it would take too long.
 ///
 /// # Theorem
-/// For each mechanism the pair of laws used dominates it, in the direction concerned, at every ε. Composition of dominating pairs
-/// dominates the composition, also when the queries (not the parameters) are adaptive. Source: Zhu, Dong, Wang,
-/// arXiv:2106.08567, Theorems 10 and 11 (T41).
+/// For each mechanism the pair of laws used dominates it, in the direction concerned, at every ε. Composition of
+/// dominating pairs dominates the composition, also when the queries (not the parameters) are adaptive. Source: Zhu,
+/// Dong, Wang, arXiv:2106.08567, Theorems 10 and 11 (T41).
 #[must_use]
 pub fn row(cost: &Cost, question: Question) -> Option<Row> {
     let at_most = profile(cost, question, Side::Above)?;

@@ -18,8 +18,8 @@ pub enum Pair {
         /// The standard deviation.
         s: f64,
     },
-    /// What bounds a batch of fixed size in both directions (T43): the losses of the sampled pair above zero, each with its mirror
-    /// image below, and what is left of either law alike in both.
+    /// What bounds a batch of fixed size in both directions (T43): the losses of the sampled pair above zero, each
+    /// with its mirror image below, and what is left of either law alike in both.
     Replaced {
         /// The batch fraction.
         q: f64,
@@ -40,7 +40,8 @@ pub enum Pair {
     },
 }
 
-/// What `P` and `Q` give to the losses above some value, and to those not above it, each enclosed. An infinite loss is in neither.
+/// What `P` and `Q` give to the losses above some value, and to those not above it, each enclosed. An infinite loss
+/// is in neither.
 #[derive(Clone, Copy)]
 pub(super) struct Tails {
     /// Above, under `P` and `Q`.
@@ -56,6 +57,9 @@ impl Tails {
         Self { above: [below_q, below_p], below: [q, p] }
     }
 }
+
+/// Most points of a sketch.
+const MOST_POINTS: f64 = 20_000.0;
 
 /// A loss, and about what `P` and `Q` give to it. For searches.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +115,8 @@ impl Pair {
         }
     }
 
-    /// The law in a few hundred points, without ends that have less than a negligible probability in either direction. For searches.
+    /// The law in a few hundred points, without ends that have less than a negligible probability in either
+    /// direction. For searches.
     pub(super) fn sketch(self, negligible: f64) -> Vec<Sketched> {
         let mut points = self.whole_sketch();
         let mut sum = 0.0;
@@ -188,8 +193,8 @@ fn sampled_tails(q: f64, s: f64, loss: f64) -> Tails {
     }
 }
 
-/// Above zero the sampled pair; below it the mirror image: a loss of at most −l has the probability that the base gives to one of
-/// at least l.
+/// Above zero the sampled pair; below it the mirror image: a loss of at most −l has the probability that the base
+/// gives to one of at least l.
 fn replaced_tails(q: f64, s: f64, loss: f64) -> Tails {
     let [p, base] = sampled_tails(q, s, loss.abs()).above;
     let rest = |x: Interval| Interval::ONE - x;
@@ -231,7 +236,7 @@ fn response_tails(epsilon: f64, delta: f64, loss: f64) -> Tails {
 
 fn sampled_sketch(q: f64, s: f64) -> Vec<Sketched> {
     // Fine enough for the Gaussian and, up to a limit, for the bend of the loss, which is s² wide.
-    let step = (0.25 * s).min(0.5 * s * s).max(s / 16.0);
+    let step = (0.25 * s).min(0.5 * s * s).max(s / 16.0).max((1.0 + 47.0 * s) / MOST_POINTS);
     let scale = step / (s * (2.0 * PI).sqrt());
     let density = |z: f64| scale * exp(-0.5 * z * z);
     let mut x = -9.0 * s;

@@ -1,8 +1,8 @@
 //! A law on a lattice, tilted, and its transform at low frequencies.
 //!
-//! With `t_l = p_l·e^{λl}/M`, `M = E[e^{λL}]`, the transform is `φ(ω) = Σ t_l·e^{iω(l−c)}`. Composition multiplies transforms, and after a few steps
-//! they are far from zero at low frequencies only: those are summed up one by one ([`Tilted::transform`]); at the others a bound
-//! on the modulus is all that is needed ([`Tilted::most`]).
+//! With `t_l = p_l·e^{λl}/M`, `M = E[e^{λL}]`, the transform is `φ(ω) = Σ t_l·e^{iω(l−c)}`. Composition multiplies
+//! transforms, and after a few steps they are far from zero at low frequencies only: those are summed up one by one
+//! ([`Tilted::transform`]); at the others a bound on the modulus is all that is needed ([`Tilted::most`]).
 
 use super::grid::{GridLaw, loss_at};
 use paygo_numeric::Interval;
@@ -53,7 +53,8 @@ struct Core {
     fourth: f64,
 }
 
-/// The masses times `e^{λl}`, as shares of a sum, and `ln M`; both rounded to the side. `None` for an empty law, and where the tilt leaves the doubles.
+/// The masses times `e^{λl}`, as shares of a sum, and `ln M`; both rounded to the side. `None` for an empty law, and
+/// where the tilt leaves the doubles.
 pub(super) fn weigh(law: &GridLaw, step: f64, tilt: f64, side: Side) -> Option<(Vec<f64>, f64)> {
     let exponent = |cell: i64| Interval::point(tilt) * loss_at(cell, step);
     // Near the largest exponent, so that nothing overflows; any number would do.
@@ -62,7 +63,8 @@ pub(super) fn weigh(law: &GridLaw, step: f64, tilt: f64, side: Side) -> Option<(
     if !largest.is_finite() {
         return None;
     }
-    // ROUNDING: to the side, in the exponential, the product and the quotient; then `mass·e^{λl}` is on that side of `weight·sum·e^largest`.
+    // ROUNDING: to the side, in the exponential, the product and the quotient; then `mass·e^{λl}` is on that side of
+    // `weight·sum·e^largest`.
     let weight = |&(cell, mass): &(i64, f64)| match side {
         Side::Above => mul_up(mass, exp_up((exponent(cell) - largest).hi())),
         Side::Below => mul_down(mass, exp_down((exponent(cell) - largest).lo())),
@@ -120,7 +122,8 @@ impl Tilted {
         let norm = data.iter().map(|value| value.re * value.re).sum::<f64>().sqrt();
         transform(&mut data, false);
         data.truncate(count);
-        // ROUNDING: an entry is off by no more than all of them, ‖ŷ − y‖₂ ≤ e·‖y‖₂ = e·√n·‖x‖₂; cells that fall together add a unit each.
+        // ROUNDING: an entry is off by no more than all of them, ‖ŷ − y‖₂ ≤ e·‖y‖₂ = e·√n·‖x‖₂; cells that fall
+        // together add a unit each.
         #[expect(clippy::cast_precision_loss, reason = "a length in memory")]
         let (root_n, cells) = ((n as f64).sqrt(), self.cells.len() as f64);
         (data, 1.01 * (relative_error(n) * root_n * norm + U * cells * self.total))
@@ -149,8 +152,8 @@ impl Tilted {
                 im[i] = x * turn_im[i] + y * turn_re[i];
             }
         }
-        // ROUNDING: each power is within FRESH·(ROOT_ERROR + 3) units; a sum of nonnegative weights times parts of modulus at most
-        // one is off by a unit for each addition in a lane.
+        // ROUNDING: each power is within FRESH·(ROOT_ERROR + 3) units; a sum of nonnegative weights times parts of
+        // modulus at most one is off by a unit for each addition in a lane.
         #[expect(clippy::cast_precision_loss, reason = "a length in memory")]
         let additions = (places.len() / LANES + LANES + 2) as f64;
         #[expect(clippy::cast_precision_loss, reason = "small")]
@@ -161,9 +164,9 @@ impl Tilted {
     /// A bound on `|φ|` between two frequencies, in radians a step, at most π.
     ///
     /// # Theorem
-    /// For the difference `D` of two independent losses `|φ(ω)|² = E cos(ωD)`, and `cos u ≤ 1 − u²/2 + u⁴/24`, which is convex in `u²`:
-    /// the bound at the worse of the ends. It holds for any part of the law, and what lies outside the part counts whole. And for a
-    /// run of neighboring cells `|Σ t_l·e^{iωl}|·|1 − e^{iω}| ≤ Σ|t_l − t_{l−1}|`.
+    /// For the difference `D` of two independent losses `|φ(ω)|² = E cos(ωD)`, and `cos u ≤ 1 − u²/2 + u⁴/24`, which
+    /// is convex in `u²`: the bound at the worse of the ends. It holds for any part of the law, and what lies outside
+    /// the part counts whole. And for a run of neighboring cells `|Σ t_l·e^{iωl}|·|1 − e^{iω}| ≤ Σ|t_l − t_{l−1}|`.
     pub(super) fn most(&self, low: f64, high: f64) -> f64 {
         let by_variation = self.variation / (2.0 * sine_floor(0.5 * low)) * (1.0 + 16.0 * U) + self.outside;
         self.cores.iter().map(|core| core.most(low, high)).fold(by_variation.min(self.total), f64::min)
