@@ -8,10 +8,10 @@ use paygo::accounting::cost::Cost;
 use paygo::accounting::curve::Orders;
 use paygo::accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Gdp, Mixture, Pure, Rule, Zcdp};
 use paygo::accounting::individual::{PersonalBudget, SharePrice, admit_round};
+use paygo::accounting::loss;
 use paygo::accounting::mechanism::{self, Mechanism, PoissonSampledGaussian, Single};
 use paygo::accounting::params::{Delta, Epsilon, Neighbors, NoiseMultiplier, Order, SamplingProbability};
 use paygo::accounting::prior::Prior;
-use paygo::accounting::privacy_loss;
 use paygo::numeric::Amount;
 use rayon::prelude::*;
 use std::error::Error;
@@ -45,6 +45,7 @@ fn timed<T>(repeats: u32, mut task: impl FnMut() -> T) -> (f64, T) {
 fn main() -> Result<(), Box<dyn Error>> {
     match std::env::args().nth(1).as_deref() {
         None => plans().and_then(|()| filters()).and_then(|()| decisions()),
+        Some("loss") => losses(),
         Some("people") => people(),
         Some("people-exact") => exactness(),
         Some(other) => Err(format!("no task is called {other}").into()),
@@ -57,13 +58,6 @@ fn plans() -> Result<(), Box<dyn Error>> {
     let delta = Delta::new(1e-5)?;
     let (seconds, row) =
         timed(200, || tightest(&cost(Q, 1.1).and_then(|c| Ok(c.repeat(STEPS)?)).expect("a plan"), delta));
-    println!(
-        r#"{{"task": "epsilon", "method": "paygo {}", "seconds": {seconds:e}, "value": {}}}"#,
-        row.method, row.epsilon
-    );
-
-    let plan = cost(Q, 1.1)?.repeat(STEPS)?;
-    let (seconds, row) = timed(1, || privacy_loss::row(&plan, Question::EpsilonAt(delta)).expect("a row"));
     println!(
         r#"{{"task": "epsilon", "method": "paygo {}", "seconds": {seconds:e}, "value": {}}}"#,
         row.method, row.epsilon
@@ -92,17 +86,43 @@ fn plans() -> Result<(), Box<dyn Error>> {
     let (seconds, found) =
         timed(5, || least_noise(target, |noise| Ok(cost(Q, noise).expect("a step").repeat(STEPS)?)));
     let found = found?;
-    let tight = Target::EpsilonDeltaTight(Epsilon::new(3.0)?, delta);
-    let start = Instant::now();
-    let tightest = least_noise(tight, |noise| Ok(cost(Q, noise).expect("a step").repeat(STEPS)?))?;
-    println!(
-        r#"{{"task": "calibrate", "method": "paygo privacy-loss", "seconds": {:e}, "value": {}, "epsilon": {}}}"#,
-        start.elapsed().as_secs_f64(),
-        tightest.value,
-        tightest.price.get()
-    );
     println!(
         r#"{{"task": "calibrate", "method": "paygo renyi-exact", "seconds": {seconds:e}, "value": {}, "epsilon": {}}}"#,
+        found.value,
+        found.price.get()
+    );
+    Ok(())
+}
+
+/// Plans by their privacy loss, from above and from below, and the least noise for a target: as in `bench/compare.py`.
+#[expect(clippy::print_stdout, reason = "its output is its purpose")]
+fn losses() -> Result<(), Box<dyn Error>> {
+    let delta = Delta::new(1e-5)?;
+    let question = Question::EpsilonAt(delta);
+    let plans = [
+        (Q, 1.1, STEPS),
+        (0.01, 1.1, 10_000),
+        (0.001, 4.0, 100_000),
+        (0.01, 6.0, 40_000),
+        (512.0 / 50_000.0, 1.0, 9_800),
+        (0.04, 2.0, 2_000),
+        (Q, 1.1, 14_040),
+    ];
+    for (q, noise, steps) in plans {
+        let plan = cost(q, noise)?.repeat(steps)?;
+        let (seconds, row) = timed(5, || loss::row(&plan, question).expect("a row"));
+        let (more, lower) = timed(5, || loss::at_least(&plan, question).expect("a row"));
+        println!(
+            r#"{{"task": "loss", "q": {q}, "noise": {noise}, "steps": {steps}, "seconds": {seconds:e}, "lower_seconds": {more:e}, "at_least": {}, "at_most": {}}}"#,
+            lower.epsilon, row.epsilon
+        );
+    }
+    let target = Target::EpsilonDeltaTight(Epsilon::new(3.0)?, delta);
+    let start = Instant::now();
+    let found = least_noise(target, |noise| Ok(cost(Q, noise).expect("a step").repeat(STEPS)?))?;
+    println!(
+        r#"{{"task": "least", "seconds": {:e}, "value": {}, "epsilon": {}}}"#,
+        start.elapsed().as_secs_f64(),
         found.value,
         found.price.get()
     );

@@ -1,14 +1,14 @@
 //! `paygo account`: the price of a plan by every method that applies.
 
 use super::arguments::{CountArgument, Decimal, QuestionArguments, svg_path};
-use super::output::{json_number, print, print_json, shown_up, table};
+use super::output::{json_number, print, print_json, shown_down, shown_up, table};
 use anyhow::Context;
 use clap::Args;
 use paygo_accounting::account::{Question, Row, best_proved, rows, tightest};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::guarantee::Basis;
+use paygo_accounting::loss;
 use paygo_accounting::params::{Delta, Epsilon, Neighbors};
-use paygo_accounting::privacy_loss;
 use paygo_accounting::wire::Plan;
 use paygo_report::{LineChart, Series};
 use serde_json::json;
@@ -107,11 +107,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 pub(crate) fn all_rows(cost: &Cost, question: Question) -> Vec<Row> {
     let mut all = rows(cost, question);
     // Gaussian noise alone has an exact answer already.
-    if cost.mu().is_none()
-        && let Some(row) = privacy_loss::row(cost, question)
-    {
+    if cost.mu().is_none() {
         let proved = all.iter().take_while(|row| row.basis != Basis::Estimate).count();
-        all.insert(proved, row);
+        let both_ends = loss::row(cost, question).into_iter().chain(loss::at_least(cost, question));
+        all.splice(proved..proved, both_ends);
     }
     all
 }
@@ -173,10 +172,11 @@ fn plan_question(plan: &Plan) -> anyhow::Result<Question> {
 
 pub(crate) fn report(plan: &Plan, cost: &Cost, rows: &[Row]) -> String {
     let cells = rows.iter().map(|row| {
+        let shown = if row.basis == Basis::Lower { shown_down } else { shown_up };
         vec![
             row.method.to_owned(),
-            shown_up(row.epsilon.get()),
-            shown_up(row.delta.get()),
+            shown(row.epsilon.get()),
+            shown(row.delta.get()),
             row.order.filter(|_| row.epsilon < Epsilon::INFINITE).map_or_else(|| "-".to_owned(), |o| shown_up(o.get())),
             row.basis.word().to_owned(),
         ]
@@ -199,10 +199,10 @@ pub(crate) fn report(plan: &Plan, cost: &Cost, rows: &[Row]) -> String {
             shown_up(slack.get())
         );
     }
-    if let Some(different) = privacy_loss::too_many(cost) {
+    if let Some(different) = loss::too_many(cost) {
         text += &format!(
             "\nnote: no privacy-loss row: the plan has {different} different mechanisms, and at most {} are composed that way",
-            privacy_loss::MAX_MECHANISMS
+            loss::MAX_MECHANISMS
         );
     }
     for basis in [Basis::FullyAdaptive, Basis::FixedInAdvance, Basis::Estimate, Basis::Lower] {

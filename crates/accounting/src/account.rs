@@ -10,9 +10,9 @@ use crate::cost::Cost;
 use crate::curve::{Orders, RenyiCurve};
 use crate::estimate;
 use crate::guarantee::{Basis, Guarantee};
+use crate::loss::Pair;
 use crate::mechanism::Single;
 use crate::params::{Count, Delta, Divergence, Epsilon, Neighbors, NoiseMultiplier, Order, SamplingProbability};
-use crate::privacy_loss::Pair;
 use paygo_numeric::elementary::{exp, ln};
 use paygo_numeric::search::minimize_over_grid;
 
@@ -220,11 +220,6 @@ fn renyi_rows(cost: &Cost, question: Question, conversions: &[Conversion], rows:
         hint = row.order;
         rows.push(row);
     }
-}
-
-/// The row of the exact Rényi conversion.
-pub(crate) fn renyi_row(cost: &Cost, question: Question) -> Row {
-    Priced::new(cost).row(Conversion::Exact, question, None)
 }
 
 fn zcdp_rows(cost: &Cost, question: Question, conversions: &[Conversion], rows: &mut Vec<Row>) {

@@ -5,8 +5,8 @@
 
 use crate::account::{Row, tightest};
 use crate::cost::{Bound, Cost, CostError};
+use crate::loss::tightest_of_all;
 use crate::params::{Delta, Epsilon, OutOfDomain};
-use crate::privacy_loss::tightest_of_all;
 use paygo_numeric::Amount;
 use paygo_numeric::decimal::spelled;
 use paygo_numeric::elementary::{exp, ln};

@@ -105,7 +105,9 @@ impl Currency {
         let works = match self {
             Self::Renyi(_) => "any mechanism",
             Self::Rho | Self::Pointwise => "any mechanism but `renyi`; a mixture takes that too",
-            Self::MuSquared => "continuous gaussian noise and gdp; a mixture takes any mechanism",
+            Self::MuSquared => {
+                "gaussian, gdp, partitioned_epoch and balls_and_bins_epoch; a mixture takes any mechanism"
+            }
             Self::Pure => {
                 "laplace, randomized_response, exponential, pure and approximate; zcdp and mixture take noise without \
                  an epsilon of its own"

@@ -25,7 +25,7 @@
 //! | [`prior`] | weights over orders, fixed in advance, and the mixture they make |
 //! | [`stored`] | filters as they are stored |
 //! | [`account`] | all methods side by side; the tightest |
-//! | [`privacy_loss`] | the privacy-loss distribution: slower, and the tightest for sampled noise |
+//! | [`loss`] | the privacy-loss distribution: the tightest for sampled noise |
 //! | [`calibrate`] | the least noise, most steps or largest batch for a target |
 //! | [`schedule`] | noise schedules and how long a budget lasts |
 //! | [`guarantee`] | the bases, and what each allows |
@@ -46,11 +46,11 @@ pub mod estimate;
 pub mod filter;
 pub mod guarantee;
 pub mod individual;
+pub mod loss;
 pub mod mechanism;
 pub mod odometer;
 pub mod params;
 pub mod prior;
-pub mod privacy_loss;
 pub mod schedule;
 pub mod secret;
 pub mod stored;

@@ -358,6 +358,9 @@ pub enum Neighbors {
 }
 
 impl Neighbors {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[Self::AddRemove, Self::ReplaceOne, Self::ZeroOut];
+
     /// The relation as it is written on the wire.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -213,7 +213,7 @@ fn what_has_no_price_is_an_error_that_says_what_would_work() {
     let error = filter(Gdp::new(b)).request(&sampled).expect_err("no mu");
     assert_eq!(
         error.to_string(),
-        "poisson_sampled_gaussian has no price here: it has no mu; what has one: continuous gaussian noise and gdp; a mixture takes any mechanism"
+        "poisson_sampled_gaussian has no price here: it has no mu; what has one: gaussian, gdp, partitioned_epoch and balls_and_bins_epoch; a mixture takes any mechanism"
     );
     assert!(matches!(filter(Pure::new(b)).request(&gaussian_noise(1.0)), Err(Unpriced::NoPrice { .. })));
     let curve = RenyiCurve::new(Orders::from_f64(&[2.0]).expect("orders"), vec![0.1]).expect("a curve");

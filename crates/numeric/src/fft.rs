@@ -44,6 +44,34 @@ impl Complex {
     }
 }
 
+/// Stated error of [`root`]: so many unit roundoffs in each part, taken together.
+pub const ROOT_ERROR: f64 = 8.0;
+
+/// `e^{2πi·k/n}`, within [`ROOT_ERROR`] unit roundoffs of its modulus, and each part within as many of its own; `n`
+/// at most 2⁵⁰.
+#[must_use]
+pub fn root(k: i64, n: usize) -> Complex {
+    let n = i64::try_from(n).unwrap_or(i64::MAX);
+    // Exactly: which eighth of the circle, and how far into it, or from its end.
+    let turn = 8 * k.rem_euclid(n);
+    let (eighth, rest) = (turn / n, turn % n);
+    let within = if eighth % 2 == 0 { rest } else { n - rest };
+    // The quotient has one rounding, the product one more and that of π/4; sine and cosine add one each.
+    #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
+    let (sine, cosine) = libm::sincos(std::f64::consts::FRAC_PI_4 * (within as f64 / n as f64));
+    let (re, im) = match eighth {
+        0 => (cosine, sine),
+        1 => (sine, cosine),
+        2 => (-sine, cosine),
+        3 => (-cosine, sine),
+        4 => (-cosine, -sine),
+        5 => (-sine, -cosine),
+        6 => (sine, -cosine),
+        _ => (cosine, -sine),
+    };
+    Complex { re, im }
+}
+
 /// Bound on `‖ŷ − y‖₂/‖y‖₂` for a transform of length `n`.
 #[must_use]
 pub fn relative_error(n: usize) -> f64 {
@@ -139,6 +167,33 @@ mod tests {
             let bound = big::from_f64(relative_error(64));
             prop_assert!(error <= &bound * &bound * norm);
         }
+    }
+
+    /// By the doubling formulas in big floats: cos and sin of 2π·k/2^m from half-angle roots.
+    #[test]
+    fn roots_are_within_their_stated_error() {
+        let n = 1usize << 16;
+        let two = big::from_f64(2.0);
+        let mut halves = vec![(big::from_f64(-1.0), big::from_f64(0.0)), (big::from_f64(0.0), big::from_f64(1.0))];
+        for level in 1..15 {
+            let cosine = big::sqrt(&((big::from_f64(1.0) + &halves[level].0) / &two));
+            let sine = big::sqrt(&(big::from_f64(1.0) - &cosine * &cosine));
+            halves.push((cosine, sine));
+        }
+        for k in [1usize, 2, 3, 77, 12_345, 32_767, 32_768, 40_000, 65_535] {
+            let (mut re, mut im) = (big::from_f64(1.0), big::from_f64(0.0));
+            for (level, (c, s)) in halves.iter().enumerate() {
+                // halves[level] is e^{iπ/2^level}: the bit of weight n/2^{level+1}.
+                if k >> (15 - level) & 1 == 1 {
+                    (re, im) = (&re * c - &im * s, &re * s + &im * c);
+                }
+            }
+            let ours = root(i64::try_from(k).expect("small"), n);
+            let (a, b) = (big::from_f64(ours.re) - &re, big::from_f64(ours.im) - &im);
+            let bound = big::from_f64(ROOT_ERROR * f64::EPSILON / 2.0);
+            assert!(&a * &a + &b * &b <= &bound * &bound, "k = {k}");
+        }
+        assert_eq!(root(-3, 8), root(5, 8));
     }
 
     #[test]

@@ -87,6 +87,9 @@ pub fn density_within(x: Interval) -> Interval {
 /// The upper tail `1 − Φ(x)` enclosed.
 #[must_use]
 pub fn tail_within(x: Interval) -> Interval {
+    if let Some(narrow) = narrow_tail(x) {
+        return narrow;
+    }
     let at = |x: f64| {
         let x = Interval::point(x);
         if x.lo() >= 0.0 {
@@ -96,6 +99,23 @@ pub fn tail_within(x: Interval) -> Interval {
         }
     };
     Interval::new(at(x.hi()).lo().max(0.0), at(x.lo()).hi().min(1.0))
+}
+
+/// The same from one `erfc`, for an interval that is hardly more than a point.
+///
+/// ROUNDING: outward. The argument `m/√2` has two roundings, and `|d ln(1 − Φ(x))/dx| = 1/mills(x) ≤ x + 1` for `x ≥
+/// 0`: the value at `m` is off by at most `ERROR + (m² + m)·2u` relatively, and by `(m + 1 + width)·width` anywhere
+/// in the interval.
+fn narrow_tail(x: Interval) -> Option<Interval> {
+    const U: f64 = 0.5 * f64::EPSILON;
+    let (width, middle) = (x.hi() - x.lo(), x.middle());
+    let m = middle.abs();
+    if !(width <= 1e-9 && m <= 36.0) {
+        return None;
+    }
+    let error = ERROR + (4.0 * m * m + 8.0) * U + 1.01 * (m + 1.0 + width) * width;
+    let tail = Interval::around(0.5 * libm::erfc(m * FRAC_1_SQRT_2), error);
+    Some(if middle >= 0.0 { tail } else { Interval::ONE - tail })
 }
 
 /// The `p`-quantile: `Φ(quantile(p)) = p`, for `p` in `(0, 1)`; ∓∞ at the ends.
@@ -156,6 +176,23 @@ mod tests {
             let exact = big::ln(&phi);
             let slack = Interval::around(log_cdf(x), ERROR + 4.0 * f64::EPSILON * z * z / log_cdf(x).abs().max(1e-300));
             assert!(big::from_f64(slack.lo()) <= exact && exact <= big::from_f64(slack.hi()), "log_cdf({x})");
+        }
+
+        #[test]
+        fn tails_are_enclosed(x in -9.0f64..36.0, wide in -20i32..0) {
+            // 1 − Φ(x) = erfc(x/√2)/2, at arguments whose quotient is a double: z = x/√2 rounded, and x = z·√2 enclosed.
+            let z = x * FRAC_1_SQRT_2;
+            let root = Interval::new(std::f64::consts::SQRT_2, std::f64::consts::SQRT_2.next_up());
+            let narrow = Interval::point(z) * root;
+            let more = 10f64.powi(wide);
+            let wider = Interval::new(narrow.lo() - more, narrow.hi() + 0.3 * more);
+            let exact = big::erfc(z) / big::from_f64(2.0);
+            for tail in [tail_within(narrow), tail_within(wider)] {
+                prop_assert!(big::from_f64(tail.lo()) <= exact && exact <= big::from_f64(tail.hi()), "{x} {tail:?}");
+            }
+            // No wider than the argument makes it.
+            let tail = tail_within(narrow);
+            prop_assert!(tail.hi() - tail.lo() <= tail.hi() * (1e-14 + 4e-15 * x * x), "{x} {tail:?}");
         }
 
         #[test]

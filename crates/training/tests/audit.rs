@@ -30,8 +30,8 @@
 use paygo_accounting::calibrate::{Target, least_noise};
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{Filter, Zcdp};
+use paygo_accounting::loss::tightest_of_all;
 use paygo_accounting::params::{Delta, Epsilon, Neighbors, NoiseMultiplier};
-use paygo_accounting::privacy_loss::tightest_of_all;
 use paygo_accounting::schedule::Schedule;
 use paygo_audit::binomial::density;
 use paygo_noise::Source;

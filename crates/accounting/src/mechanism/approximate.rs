@@ -2,8 +2,8 @@
 
 use super::Family;
 use super::pure::{pure_renyi, pure_rho};
-use crate::params::{Delta, Divergence, Epsilon, Order, OutOfDomain, Rho};
-use crate::privacy_loss::Pair;
+use crate::loss::Pair;
+use crate::params::{Delta, Divergence, Epsilon, Neighbors, Order, OutOfDomain, Rho};
 use crate::wire::Number;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,10 @@ impl Approximate {
 }
 
 impl Family for Approximate {
+    fn neighbors(&self) -> &'static [Neighbors] {
+        Neighbors::ALL
+    }
+
     fn renyi(&self, order: Order) -> Divergence {
         pure_renyi(self.epsilon, order)
     }
@@ -38,10 +42,6 @@ impl Family for Approximate {
 
     fn approximate(&self) -> Option<(Epsilon, Delta)> {
         Some((self.epsilon, self.delta))
-    }
-
-    fn slack(&self) -> Delta {
-        self.delta
     }
 
     fn pair(&self) -> Option<Pair> {

@@ -4,8 +4,8 @@ use super::Family;
 use super::one_number::one_number;
 use super::pure::pure_renyi;
 use super::zcdp::zcdp_renyi;
-use crate::params::{Delta, Divergence, Epsilon, Order, Rho};
-use crate::privacy_loss::Pair;
+use crate::loss::Pair;
+use crate::params::{Delta, Divergence, Epsilon, Neighbors, Order, Rho};
 use paygo_numeric::Interval;
 
 one_number! {
@@ -24,6 +24,10 @@ impl Exponential {
 }
 
 impl Family for Exponential {
+    fn neighbors(&self) -> &'static [Neighbors] {
+        Neighbors::ALL
+    }
+
     fn renyi(&self, order: Order) -> Divergence {
         pure_renyi(self.epsilon, order).least(zcdp_renyi(self.bounded_range_rho(), order))
     }

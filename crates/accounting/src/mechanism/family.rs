@@ -2,8 +2,8 @@
 
 use super::Single;
 use crate::cost::Bound;
+use crate::loss::Pair;
 use crate::params::{Count, Delta, Divergence, Epsilon, Mu, Neighbors, Order, Rho};
-use crate::privacy_loss::Pair;
 use paygo_numeric::Interval;
 use paygo_numeric::rounding::mul_up;
 
@@ -18,9 +18,7 @@ use paygo_numeric::rounding::mul_up;
 /// A family implements this in its own file, together with its fields on the wire. ARCHITECTURE says how to add one.
 pub trait Family {
     /// The neighbor relations under which the bounds are proved.
-    fn neighbors(&self) -> &'static [Neighbors] {
-        &[Neighbors::AddRemove, Neighbors::ReplaceOne, Neighbors::ZeroOut]
-    }
+    fn neighbors(&self) -> &'static [Neighbors];
 
     /// The Rényi divergence at an order; +∞ where none is known.
     fn renyi(&self, order: Order) -> Divergence;
@@ -63,7 +61,7 @@ pub trait Family {
         })
     }
 
-    /// An (ε, δ) of its own, both fixed by its parameters. Where there is one, δ is [`Family::slack`].
+    /// An (ε, δ) of its own, both fixed by its parameters.
     fn approximate(&self) -> Option<(Epsilon, Delta)> {
         None
     }
@@ -75,7 +73,7 @@ pub trait Family {
 
     /// The probability of the event outside which the Rényi curve and ρ hold.
     fn slack(&self) -> Delta {
-        Delta::ZERO
+        self.approximate().map_or(Delta::ZERO, |(_, delta)| delta)
     }
 
     /// A pair of laws that dominates it at every ε (T41).
@@ -89,7 +87,8 @@ pub trait Family {
         false
     }
 
-    /// A simpler mechanism with the same laws, where the parameters allow one.
+    /// A simpler mechanism with the same laws, where the parameters allow one. It takes the place of this one in everything but the check of
+    /// [`Family::neighbors`]: its word, its exact amounts.
     fn simpler(&self) -> Option<Single> {
         None
     }

@@ -2,8 +2,8 @@
 
 use super::{Family, Gaussian};
 use crate::curve::chord_between_integers;
+use crate::loss::Pair;
 use crate::params::{BatchFraction, Divergence, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
-use crate::privacy_loss::Pair;
 use crate::wire::Number;
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::ln_1p;
@@ -53,7 +53,7 @@ impl Family for FixedSizeSampledGaussian {
     ///
     /// # Soundness and tightness
     /// At integer orders, between them the chord (T4); never above `α/(2s²)` (T27). The same pair of laws bounds every ε (see
-    /// [`crate::privacy_loss`]) and is attained at every `t > 1` by a batch whose other records are all alike, so that one step has no
+    /// [`crate::loss`]) and is attained at every `t > 1` by a batch whose other records are all alike, so that one step has no
     /// smaller privacy profile. The first part is exact up to rounding, the second within 10⁻⁴ of itself.
     fn renyi(&self, order: Order) -> Divergence {
         self.renyi_at(&[order])[0]

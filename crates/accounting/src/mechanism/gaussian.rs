@@ -2,8 +2,8 @@
 
 use super::Family;
 use crate::cost::Bound;
-use crate::params::{Count, Divergence, Mu, NoiseMultiplier, Order, OutOfDomain, Rho, Scale};
-use crate::privacy_loss::Pair;
+use crate::loss::Pair;
+use crate::params::{Count, Divergence, Mu, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho, Scale};
 use crate::wire::{Number, renamed};
 use paygo_numeric::rounding::div_down;
 use paygo_numeric::{Amount, Interval};
@@ -41,6 +41,10 @@ impl Gaussian {
 }
 
 impl Family for Gaussian {
+    fn neighbors(&self) -> &'static [Neighbors] {
+        Neighbors::ALL
+    }
+
     /// `D_α = α/(2s²)`; exact at every order (T5).
     fn renyi(&self, order: Order) -> Divergence {
         let s = Interval::point(self.noise_multiplier.get());

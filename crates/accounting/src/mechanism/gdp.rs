@@ -4,8 +4,8 @@ use super::Family;
 use super::gaussian::gdp_rho;
 use super::one_number::one_number;
 use super::zcdp::zcdp_renyi;
-use crate::params::{Divergence, Mu, Order, Rho};
-use crate::privacy_loss::Pair;
+use crate::loss::Pair;
+use crate::params::{Divergence, Mu, Neighbors, Order, Rho};
 use paygo_numeric::Interval;
 
 one_number! {
@@ -14,6 +14,10 @@ one_number! {
 }
 
 impl Family for Gdp {
+    fn neighbors(&self) -> &'static [Neighbors] {
+        Neighbors::ALL
+    }
+
     fn renyi(&self, order: Order) -> Divergence {
         zcdp_renyi(gdp_rho(self.mu), order)
     }

@@ -3,8 +3,8 @@
 use super::Family;
 use super::pure::pure_rho;
 use crate::cost::Bound;
-use crate::params::{Count, Delta, Divergence, Epsilon, Order, OutOfDomain, Rho, Scale};
-use crate::privacy_loss::Pair;
+use crate::loss::Pair;
+use crate::params::{Count, Delta, Divergence, Epsilon, Neighbors, Order, OutOfDomain, Rho, Scale};
 use crate::wire::{Number, renamed};
 use paygo_numeric::rounding::{div_down, mul_up};
 use paygo_numeric::sums::log_add_exp;
@@ -35,6 +35,10 @@ impl Laplace {
 }
 
 impl Family for Laplace {
+    fn neighbors(&self) -> &'static [Neighbors] {
+        Neighbors::ALL
+    }
+
     /// Rényi divergence of two Laplace laws one unit apart (T6); exact.
     ///
     /// `e^{(α−1)D} = α/(2α−1)·e^{(α−1)/b} + (α−1)/(2α−1)·e^{−α/b}`, whose weights sum to one. Source: Mironov,

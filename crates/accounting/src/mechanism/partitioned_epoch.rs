@@ -6,8 +6,8 @@
 
 use super::{Family, Gaussian};
 use crate::cost::Bound;
+use crate::loss::Pair;
 use crate::params::{Count, Divergence, Mu, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho};
-use crate::privacy_loss::Pair;
 use crate::wire::Number;
 use paygo_numeric::Interval;
 use paygo_numeric::sums::log_add_exp;

@@ -23,8 +23,8 @@
 
 use super::{Family, Gaussian, Single};
 use crate::curve::chord_between_integers;
+use crate::loss::Pair;
 use crate::params::{Divergence, Neighbors, NoiseMultiplier, Order, OutOfDomain, Rho, SamplingProbability};
-use crate::privacy_loss::Pair;
 use crate::wire::Number;
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, exp_m1, exp_up, ln, ln_1p, ln_1p_up, power_of_two};

@@ -2,8 +2,8 @@
 
 use super::Family;
 use super::one_number::one_number;
-use crate::params::{Delta, Divergence, Epsilon, Order, Rho};
-use crate::privacy_loss::Pair;
+use crate::loss::Pair;
+use crate::params::{Delta, Divergence, Epsilon, Neighbors, Order, Rho};
 use paygo_numeric::Interval;
 
 one_number! {
@@ -12,6 +12,10 @@ one_number! {
 }
 
 impl Family for Pure {
+    fn neighbors(&self) -> &'static [Neighbors] {
+        Neighbors::ALL
+    }
+
     /// An upper bound by data processing (T7).
     fn renyi(&self, order: Order) -> Divergence {
         pure_renyi(self.epsilon, order)

@@ -2,8 +2,8 @@
 
 use super::one_number::one_number;
 use super::{Family, Pure};
-use crate::params::{Delta, Divergence, Epsilon, Order, Rho};
-use crate::privacy_loss::Pair;
+use crate::loss::Pair;
+use crate::params::{Delta, Divergence, Epsilon, Neighbors, Order, Rho};
 
 one_number! {
     /// Binary randomized response with parameter ε: the worst of all ε-DP mechanisms, so every bound on them is exact for it.
@@ -18,6 +18,10 @@ impl RandomizedResponse {
 
 /// What bounds everything ε-DP is exact for it (T7).
 impl Family for RandomizedResponse {
+    fn neighbors(&self) -> &'static [Neighbors] {
+        Neighbors::ALL
+    }
+
     fn renyi(&self, order: Order) -> Divergence {
         self.as_pure().renyi(order)
     }

@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::curve::{Orders, RenyiCurve};
-use crate::params::{Divergence, Order, OutOfDomain};
+use crate::params::{Divergence, Neighbors, Order, OutOfDomain};
 use crate::wire::Number;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,10 @@ pub struct Renyi {
 }
 
 impl Family for Renyi {
+    fn neighbors(&self) -> &'static [Neighbors] {
+        Neighbors::ALL
+    }
+
     fn renyi(&self, order: Order) -> Divergence {
         self.curve.at(order)
     }

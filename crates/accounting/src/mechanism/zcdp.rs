@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::one_number::one_number;
-use crate::params::{Divergence, Order, Rho};
+use crate::params::{Divergence, Neighbors, Order, Rho};
 use paygo_numeric::Interval;
 
 one_number! {
@@ -11,6 +11,10 @@ one_number! {
 }
 
 impl Family for Zcdp {
+    fn neighbors(&self) -> &'static [Neighbors] {
+        Neighbors::ALL
+    }
+
     fn renyi(&self, order: Order) -> Divergence {
         zcdp_renyi(self.rho, order)
     }
