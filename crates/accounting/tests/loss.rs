@@ -6,6 +6,7 @@ use paygo_accounting::account::{Question, Row, rows, tightest};
 use paygo_accounting::compose;
 use paygo_accounting::convert::gaussian;
 use paygo_accounting::cost::Cost;
+use paygo_accounting::guarantee::Basis;
 use paygo_accounting::loss::{at_least, row};
 use paygo_accounting::mechanism::{Approximate, FixedSizeSampledGaussian, Mechanism, RandomizedResponse, Single, Zcdp};
 use paygo_accounting::params::{BatchFraction, Delta, Epsilon, Neighbors, NoiseMultiplier, SamplingProbability};
@@ -311,4 +312,72 @@ fn extreme_plans_end() {
             }
         }
     }
+}
+
+fn of(words: &str, neighbors: Neighbors) -> Cost {
+    let words: paygo_accounting::wire::Mechanism = serde_json::from_str(words).expect("words");
+    Cost::of(&Mechanism::try_from(&words).expect("a mechanism"), neighbors).expect("a cost")
+}
+
+/// Some mechanisms cost less than their pair says: of those there is no lower end. Where there is one, nothing proved is below it.
+#[test]
+fn no_lower_end_is_above_what_is_proved() {
+    let add_remove = [
+        r#"{"repeat":{"count":100,"of":{"exponential":{"epsilon":0.1}}}}"#,
+        r#"{"all_of":[{"partitioned_epoch":{"noise_multipliers":[0.5,50,50,50],"assignment":"independent-uniform"}},{"randomized_response":{"epsilon":1e-6}}]}"#,
+        r#"{"repeat":{"count":30,"of":{"all_of":[{"laplace":{"scale":5}},{"randomized_response":{"epsilon":0.1}},{"gaussian":{"noise_multiplier":9}}]}}}"#,
+        r#"{"repeat":{"count":50,"of":{"poisson_sampled_gaussian":{"sampling_probability":0.3,"noise_multiplier":2}}}}"#,
+        r#"{"all_of":[{"gaussian":{"noise_multiplier":1}},{"poisson_sampled_gaussian":{"sampling_probability":1e-6,"noise_multiplier":1}}]}"#,
+        r#"{"repeat":{"count":26,"of":{"approximate":{"epsilon":0.01,"delta":0.01}}}}"#,
+    ];
+    let mut both_ends = 0;
+    for cost in add_remove.map(|words| of(words, Neighbors::AddRemove)) {
+        for d in [0.5, 1e-2, 1e-6, 1e-22] {
+            let question = Question::EpsilonAt(Delta::new(d).expect("delta"));
+            let Some(lower) = at_least(&cost, question) else { continue };
+            both_ends += 1;
+            let proved = rows(&cost, question).into_iter().filter(|row| row.basis != Basis::Estimate);
+            for row in proved.chain(row(&cost, question)) {
+                assert!(lower.epsilon.get() <= row.epsilon.get() * (1.0 + 1e-9), "{cost:?} {d}: {lower:?} {row:?}");
+            }
+        }
+    }
+    assert!(both_ends >= 12, "{both_ends}");
+    let fixed =
+        of(r#"{"fixed_size_sampled_gaussian":{"batch_fraction":0.5,"noise_multiplier":1}}"#, Neighbors::ReplaceOne);
+    assert!(at_least(&fixed, Question::EpsilonAt(Delta::new(1e-6).expect("delta"))).is_none());
+}
+
+/// The own δ of many steps is the probability that one of them fails, not the sum.
+#[test]
+fn infinite_losses_compose() {
+    let many =
+        of(r#"{"repeat":{"count":26,"of":{"approximate":{"epsilon":0.01,"delta":0.057}}}}"#, Neighbors::AddRemove);
+    let truth = compose::optimal(&many.approximate_steps().expect("steps"), Epsilon::new(0.01).expect("epsilon"));
+    let (ours, truth) = (delta_at(&many, 0.01).expect("a row"), truth.expect("in range").get());
+    assert!(ours >= truth * (1.0 - 1e-9) && ours <= truth * 1.001, "{ours} {truth}");
+}
+
+/// Steps that hardly ever touch a record: ten times as many do not cost less, and nothing costs more than a few times the Rényi price.
+#[test]
+fn rare_steps_are_priced_in_order() {
+    for (q, s, d) in [(1e-6, 0.5, 1e-5), (1e-5, 0.5, 1e-6), (1e-6, 1.0, 1e-5)] {
+        let mut before = 0.0;
+        for n in [1_000, 10_000, 100_000, 1_000_000] {
+            let cost = sampled(q, s, n);
+            let question = Question::EpsilonAt(Delta::new(d).expect("delta"));
+            let proved = tightest(&cost, Delta::new(d).expect("delta")).epsilon.get();
+            let ours = row(&cost, question).map_or(proved, |row| row.epsilon.get());
+            assert!(ours >= before * 0.999 && ours <= proved * 1.1, "q {q} n {n}: {before} {ours} {proved}");
+            before = ours;
+        }
+    }
+}
+
+#[test]
+fn different_laplaces_have_a_price() {
+    let each = (0..10).map(|i| cost(Mechanism::laplace(10.0 + 0.01 * f64::from(i)).expect("a mechanism"), 1));
+    let all = each.reduce(|all, one| all.and(&one).expect("cost")).expect("steps");
+    let (at_least, at_most) = bracket_at(&all, 1e-6);
+    assert!(at_least <= at_most && at_most <= at_least * 1.02 && at_most < 1.0, "{at_least} {at_most}");
 }

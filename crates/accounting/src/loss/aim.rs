@@ -20,8 +20,10 @@ pub(super) const FINE: f64 = 1e-5;
 pub(super) const COARSE: f64 = 1e-3;
 /// Most cells of one law.
 const MOST_CELLS: usize = 1 << 16;
+/// The largest lattice index: multiples of a step of 21 bits are exact up to there.
+pub(super) const LARGEST: f64 = 4_294_967_296.0;
 /// The longest window.
-const LONGEST: f64 = 4_194_304.0;
+const LONGEST: f64 = 1_048_576.0;
 
 /// The sketches of all steps, in one direction.
 pub(super) struct Sketches {
@@ -91,9 +93,21 @@ impl Sketches {
             };
             if value.is_nan() { 1.0 } else { value }
         };
-        let spread = self.cumulant(0.0).curvature.sqrt().max(1e-12);
+        let start = self.cumulant(0.0);
+        let spread = start.curvature.sqrt().max(1e-12);
         // A normal law that gives δ to its tail has a tilt of a few to forty over its spread.
-        let tilt = share * exp(root_within(ln(0.05 / spread), ln(1e3 / spread), 1e-3, gap));
+        let (least, most) = (ln(0.05 / spread), ln(1e3 / spread));
+        let saddle = root_within(least, most, 1e-3, gap);
+        // Where large losses are rare, the largest of them take over at some tilt, where E[e^{λ(L−μ)}] passes 1/δ² by far: stay well below.
+        let reaches = |limit: f64| {
+            let over = |x: f64| self.cumulant(exp(x)).value - exp(x) * start.slope - limit;
+            root_within(least - 20.0, most, 1e-6, |x| if over(x).is_nan() { 1.0 } else { over(x) })
+        };
+        let limit = match question {
+            Question::EpsilonAt(delta) => 5.0 - 2.0 * ln(delta.get()),
+            Question::DeltaAt(_) => 700.0,
+        };
+        let tilt = share * exp(if saddle <= reaches(limit) { saddle } else { reaches(1.0) });
         let k = self.cumulant(tilt);
         let (epsilon, delta) = match question {
             Question::DeltaAt(epsilon) => (epsilon.get(), exp(log_delta(tilt, &k)).min(1.0)),
@@ -133,7 +147,7 @@ pub(super) fn window(aim: &Aim, steps: f64, atom: Option<f64>, accuracy: f64) ->
         Some(atom) if atom > raw => atom / (atom / raw).floor(),
         Some(_) | None => raw,
     };
-    let unit = power_of_two(raw.log2() - 28.0);
+    let unit = power_of_two(raw.log2() - 20.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 2^24")]
     let (step, length) = ((raw / unit).ceil() * unit, length as usize);
     let tolerance = 1e-9 * above_mean(aim.tilt, aim.variance);
@@ -150,7 +164,7 @@ fn above_mean(tilt: f64, variance: f64) -> f64 {
 pub(super) fn ends(pair: Pair, window: Window, added: bool, negligible: f64, side: Side) -> Option<Vec<i64>> {
     let law = Weighed::new(pair, added, negligible, window.tilt);
     let (low, high) = law.range();
-    if !(low / window.step > -1e15 && high / window.step < 1e15) {
+    if !(low / window.step > -LARGEST && high / window.step < LARGEST) {
         return None;
     }
     #[expect(clippy::cast_possible_truncation, reason = "checked above")]
@@ -165,7 +179,7 @@ pub(super) fn ends(pair: Pair, window: Window, added: bool, negligible: f64, sid
         // nothing.
         let wide = if side == Side::Below && !up && beyond > 1e-6 { 1.0 } else { 0.125 / beyond.max(1e-30).sqrt() };
         #[expect(clippy::cast_possible_truncation, reason = "clamped")]
-        let width = (least * wide.max(1.0)).clamp(1.0, 1e12) as i64;
+        let width = (least * wide.max(1.0)).clamp(1.0, LARGEST) as i64;
         width
     };
     // From the median outward, so that a cell is as narrow as its inner end wants it.

@@ -11,6 +11,7 @@
 //! `Σ_m δ(g + m·n·h)·e^{λmnh}`, over all whole `m`. That is an upper bound as it stands; below, what is too much is
 //! bounded and taken off.
 
+use super::aim::LARGEST;
 use super::grid::{GridLaw, loss_at};
 use super::spectrum::{Side, Tilted, U, sine_floor, weigh};
 use crate::params::Count;
@@ -53,7 +54,7 @@ pub(super) struct Composed {
 }
 
 /// Frequencies that are summed one by one, for all laws together.
-const MOST_TERMS: usize = 1 << 20;
+const MOST_TERMS: usize = 1 << 22;
 
 impl Composed {
     /// Some steps, each so many times; `None` where doubles do not suffice.
@@ -123,7 +124,8 @@ impl Composed {
     /// The least ε with this δ: from above, one that suffices; from below, one below which none does. Searched from a guess on.
     pub(super) fn epsilon(&self, delta: f64, guess: f64, most: f64) -> f64 {
         let step = self.window.step;
-        let index = |loss: f64| u64::try_from(floor_index(loss, step).max(0)).unwrap_or(0);
+        let most = most.min(LARGEST * step);
+        let index = |loss: f64| u64::try_from(floor_index(loss.min(most), step).max(0)).unwrap_or(0);
         let point = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let found = first_true(0, index(most) + 1, index(guess), |n| self.at(point(n)) <= delta);
         let Some(found) = found else {
@@ -254,27 +256,17 @@ fn kernel(j: usize, window: Window) -> Complex {
     Complex { re: over.re * scale, im: over.im * scale }
 }
 
-/// The probability that some step's loss is infinite.
-///
-/// From above the sum, times what masses that were rounded up could make of it; from below, of the steps' own.
+/// The probability that some step's loss is infinite; from above times what masses that were rounded up could make of it.
 fn infinite(laws: &[(&GridLaw, Count)], side: Side) -> f64 {
+    let log = |law: &GridLaw, n: Count| (-Interval::point(law.infinite)).ln_1p() * n.to_f64();
+    let finite = laws.iter().fold(Interval::ZERO, |sum, &(law, n)| sum + log(law, n));
     match side {
         Side::Above => {
-            let mut sum = 0.0;
-            let mut log_mass = 0.0;
-            for (law, n) in laws {
-                sum = add_up(sum, mul_up(law.infinite, n.to_f64()));
-                let mass = law.cells.iter().fold(law.infinite, |mass, &(_, more)| add_up(mass, more));
-                log_mass += n.to_f64() * ln(mass.max(1.0));
-            }
-            mul_up(sum, exp(log_mass * (1.0 + 1e-9)) * (1.0 + 1e-9))
+            let mass = |law: &GridLaw| law.cells.iter().fold(law.infinite, |mass, &(_, more)| add_up(mass, more));
+            let log_mass: f64 = laws.iter().map(|(law, n)| n.to_f64() * ln(mass(law).max(1.0))).sum();
+            mul_up((-finite.exp_m1()).hi(), exp(log_mass * (1.0 + 1e-9)) * (1.0 + 1e-9))
         }
-        Side::Below => {
-            let log = laws
-                .iter()
-                .fold(Interval::ZERO, |sum, (law, n)| sum + (-Interval::point(law.infinite)).ln_1p() * n.to_f64());
-            (-log.exp_m1()).lo().max(0.0)
-        }
+        Side::Below => (-finite.exp_m1()).lo().max(0.0),
     }
 }
 

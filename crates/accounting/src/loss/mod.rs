@@ -30,6 +30,8 @@ use spectrum::Side;
 
 /// Different mechanisms beyond which it takes too long.
 pub const MAX_MECHANISMS: usize = 512;
+/// What may count as an infinite loss, as a share of δ.
+const NEGLIGIBLE: f64 = 1e-7;
 /// Multiples of the saddle point that are tried as tilts until there is little doubt.
 const TILTS: [f64; 4] = [1.0, 0.6, 0.35, 1.5];
 
@@ -45,9 +47,12 @@ pub fn row(cost: &Cost, question: Question) -> Option<Row> {
     Some(answer("privacy-loss", Basis::FixedInAdvance, question, at_most))
 }
 
-/// What the same pairs of laws cost at least: no method that knows no more than they say can promise less.
+/// What the plan costs at least, where every mechanism attains its pair of laws; `None` where one may cost less than its pair says.
 #[must_use]
 pub fn at_least(cost: &Cost, question: Question) -> Option<Row> {
+    if !cost.singles()?.iter().all(|(single, _)| single.family().attains_its_pair()) {
+        return None;
+    }
     let at_least = profile(cost, question, Side::Below)?;
     Some(answer("privacy-loss-lower", Basis::Lower, question, at_least))
 }
@@ -91,13 +96,18 @@ fn profile(cost: &Cost, question: Question, side: Side) -> Option<f64> {
     if pairs.len() > MAX_MECHANISMS || pairs.is_empty() {
         return None;
     }
-    match question {
+    // About how small the δ in question is, and with which tilt: any is sound.
+    let attempts: Vec<(Option<f64>, f64)> = match question {
         Question::EpsilonAt(delta) if delta.get() < 1e-290 || delta == Delta::ONE => return None,
-        Question::EpsilonAt(_) | Question::DeltaAt(_) => {}
-    }
+        Question::EpsilonAt(delta) => TILTS.map(|share| (Some(delta.get()), share)).to_vec(),
+        Question::DeltaAt(_) => {
+            [None, Some(1e-4), Some(1e-8), Some(1e-16), Some(1e-32)].map(|guess| (guess, 1.0)).to_vec()
+        }
+    };
     let mut best: Option<f64> = None;
-    for share in TILTS {
-        let Some((value, good)) = attempt(&pairs, question, side, share) else { continue };
+    // Plans of many mechanisms have to do with fewer attempts.
+    for (guess, share) in attempts.into_iter().take(if pairs.len() > 64 { 1 } else { 5 }) {
+        let Some((value, good)) = attempt(&pairs, question, side, guess, share) else { continue };
         let better = |other: f64| match side {
             Side::Above => value < other,
             Side::Below => value > other,
@@ -113,15 +123,24 @@ fn profile(cost: &Cost, question: Question, side: Side) -> Option<f64> {
 }
 
 /// With this multiple of the saddle point as the tilt: the answer, and whether there is little doubt in it.
-fn attempt(pairs: &[(Pair, Count)], question: Question, side: Side, share: f64) -> Option<(f64, bool)> {
+fn attempt(
+    pairs: &[(Pair, Count)],
+    question: Question,
+    side: Side,
+    guess: Option<f64>,
+    share: f64,
+) -> Option<(f64, bool)> {
     let sure = |(value, doubt): (f64, f64)| {
         let delta = match question {
             Question::EpsilonAt(delta) => delta.get(),
             Question::DeltaAt(_) => value,
         };
-        (value, value.is_finite() && doubt <= 1e-3 * delta)
+        // What counted as infinite must be little, too.
+        let lost = guess.map_or(0.0, |guess| NEGLIGIBLE * guess);
+        (value, value.is_finite() && doubt + lost <= 1e-3 * delta)
     };
-    let way = |side: Side, added: bool, accuracy: f64| Way { pairs, question, side, share, added, accuracy }.answer();
+    let way =
+        |side: Side, added: bool, accuracy: f64| Way { pairs, question, side, guess, share, added, accuracy }.answer();
     let (value, doubt) = way(side, false, FINE)?;
     // In the other direction it is often enough to see roughly that it costs less.
     let symmetric = pairs.iter().all(|(pair, _)| pair.is_symmetric());
@@ -159,6 +178,8 @@ struct Way<'a> {
     pairs: &'a [(Pair, Count)],
     question: Question,
     side: Side,
+    /// About the δ in question, where it is known.
+    guess: Option<f64>,
     /// The tilt, as a multiple of the saddle point.
     share: f64,
     /// Without the record against with, instead of with against without.
@@ -180,13 +201,13 @@ impl Way<'_> {
     }
 
     fn compose(self) -> Option<(Composed, Aim)> {
-        let Self { pairs, question, side, share, added, accuracy } = self;
+        let Self { pairs, question, side, guess, share, added, accuracy } = self;
         let total: f64 = pairs.iter().map(|(_, count)| count.to_f64()).sum();
-        let guess = match question {
-            Question::EpsilonAt(delta) => delta.get(),
-            Question::DeltaAt(_) => Sketches::new(pairs, added, 1e-290).aim(question, 1.0)?.delta,
+        let guess = match guess {
+            Some(guess) => guess,
+            None => Sketches::new(pairs, added, 1e-290).aim(question, 1.0)?.delta,
         };
-        let negligible = (1e-7 * guess / total).max(1e-300);
+        let negligible = (NEGLIGIBLE * guess / total).max(1e-300);
         let aim = Sketches::new(pairs, added, negligible).aim(question, share)?;
         // Atoms are best on the lattice: those of the mechanism that runs most often.
         let atoms = pairs.iter().filter_map(|(pair, count)| Some((*count, pair.atom()?)));

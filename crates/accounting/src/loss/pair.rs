@@ -4,7 +4,7 @@
 //! direction, *added*, is its mirror image: the loss is `−L`, and `P` and `Q` change places.
 
 use paygo_numeric::Interval;
-use paygo_numeric::elementary::{exp, exp_m1, ln_1p};
+use paygo_numeric::elementary::{exp, exp_m1, ln, ln_1p};
 use paygo_numeric::normal::tail_within;
 use std::f64::consts::PI;
 
@@ -143,22 +143,7 @@ impl Pair {
                 let middle = Sketched { loss: 0.0, p: rest.max(0.0), q: rest.max(0.0) };
                 mirrored.chain([middle]).chain(far.iter().copied()).collect()
             }
-            Self::Laplace { scale } => {
-                let most = 1.0 / scale;
-                let end = Sketched { loss: most, p: 0.5, q: 0.5 * exp(-most) };
-                let start = Sketched { loss: -most, p: 0.5 * exp(-most), q: 0.5 };
-                let between = (0..64).map(|i| {
-                    // x in (0, 1): the density e^{−x/b}/(2b) against e^{−(1−x)/b}/(2b), and the loss (1 − 2x)/b.
-                    let x = (f64::from(i) + 0.5) / 64.0;
-                    let weight = 0.5 * most / 64.0;
-                    Sketched {
-                        loss: (1.0 - 2.0 * x) * most,
-                        p: weight * exp(-x * most),
-                        q: weight * exp((x - 1.0) * most),
-                    }
-                });
-                [start].into_iter().chain(between.rev()).chain([end]).collect()
-            }
+            Self::Laplace { scale } => laplace_sketch(scale),
             Self::Response { epsilon, delta } => {
                 let (more, less) = ((1.0 - delta) / (1.0 + exp(-epsilon)), (1.0 - delta) / (1.0 + exp(epsilon)));
                 vec![Sketched { loss: -epsilon, p: less, q: more }, Sketched { loss: epsilon, p: more, q: less }]
@@ -234,12 +219,29 @@ fn response_tails(epsilon: f64, delta: f64, loss: f64) -> Tails {
     }
 }
 
+/// `x` in (0, 1), whose loss is `(1 − 2x)/b`, and atoms at both ends; finer towards the ends, where `e^{−x/b}` falls.
+fn laplace_sketch(scale: f64) -> Vec<Sketched> {
+    let most = 1.0 / scale;
+    let finest = (1e-3 * scale).min(1e-3);
+    let half: Vec<f64> = (0..=96).map(|i| finest * exp(f64::from(i) / 96.0 * -ln(2.0 * finest))).collect();
+    let other = half.iter().rev().skip(1).map(|x| 1.0 - x);
+    let edges: Vec<f64> = [0.0].into_iter().chain(half.iter().copied()).chain(other).chain([1.0]).collect();
+    let between = edges.windows(2).rev().map(|edge| {
+        let loss = (1.0 - edge[0] - edge[1]) * most;
+        let p = 0.5 * exp(-edge[0] * most) * -exp_m1((edge[0] - edge[1]) * most);
+        Sketched { loss, p, q: p * exp(-loss) }
+    });
+    let start = Sketched { loss: -most, p: 0.5 * exp(-most), q: 0.5 };
+    let end = Sketched { loss: most, p: 0.5, q: 0.5 * exp(-most) };
+    [start].into_iter().chain(between).chain([end]).collect()
+}
+
 fn sampled_sketch(q: f64, s: f64) -> Vec<Sketched> {
     // Fine enough for the Gaussian and, up to a limit, for the bend of the loss, which is s² wide.
-    let step = (0.25 * s).min(0.5 * s * s).max(s / 16.0).max((1.0 + 47.0 * s) / MOST_POINTS);
+    let step = (0.25 * s).min(0.5 * s * s).max(s / 16.0).max((1.0 + 76.0 * s) / MOST_POINTS);
     let scale = step / (s * (2.0 * PI).sqrt());
     let density = |z: f64| scale * exp(-0.5 * z * z);
-    let mut x = -9.0 * s;
+    let mut x = -38.0 * s;
     let mut points = Vec::new();
     while x <= 1.0 + 38.0 * s {
         let (base, shifted) = (density(x / s), density((x - 1.0) / s));
@@ -247,7 +249,7 @@ fn sampled_sketch(q: f64, s: f64) -> Vec<Sketched> {
         let loss = if q >= 1.0 {
             log_ratio
         } else if log_ratio > 600.0 {
-            log_ratio + paygo_numeric::elementary::ln(q)
+            log_ratio + ln(q)
         } else {
             ln_1p(q * exp_m1(log_ratio))
         };

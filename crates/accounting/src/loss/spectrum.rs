@@ -202,7 +202,9 @@ fn cores(cells: &[i64], weights: &[f64], total: f64) -> Vec<Core> {
                 outside = more;
                 if at == first { first += 1 } else { last -= 1 }
             }
-            let part = || cells[first..=last].iter().zip(&weights[first..=last]).map(|(&cell, &w)| (cell as f64, w));
+            let part = || {
+                cells[first..=last].iter().zip(&weights[first..=last]).map(|(&cell, &w)| ((cell - middle) as f64, w))
+            };
             let weight: f64 = part().map(|(_, w)| w).sum();
             let mean = part().map(|(cell, w)| cell * w).sum::<f64>() / weight;
             let moment = |power: i32| part().map(|(cell, w)| w * (cell - mean).powi(power)).sum::<f64>() / weight;

@@ -44,6 +44,10 @@ impl Family for Approximate {
         Some((self.epsilon, self.delta))
     }
 
+    fn attains_its_pair(&self) -> bool {
+        true
+    }
+
     fn pair(&self) -> Option<Pair> {
         Some(Pair::Response { epsilon: self.epsilon.get(), delta: self.delta.get() })
     }

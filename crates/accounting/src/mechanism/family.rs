@@ -81,6 +81,12 @@ pub trait Family {
         None
     }
 
+    /// Whether no smaller pair dominates it: two of its own neighboring outputs are the pair of [`Family::pair`], or it stands for all
+    /// mechanisms of a class one of which has it. Only then does the pair say what the mechanism costs at least.
+    fn attains_its_pair(&self) -> bool {
+        false
+    }
+
     /// Whether its output cannot depend on the data outside its slack, because the parameter that carries the loss was
     /// declared to be zero.
     fn is_null(&self) -> bool {

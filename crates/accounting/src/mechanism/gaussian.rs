@@ -70,6 +70,10 @@ impl Family for Gaussian {
         Some(Bound::either(sum.float, sum.amount))
     }
 
+    fn attains_its_pair(&self) -> bool {
+        true
+    }
+
     fn pair(&self) -> Option<Pair> {
         Some(Pair::Sampled { q: 1.0, s: self.noise_multiplier.get() })
     }

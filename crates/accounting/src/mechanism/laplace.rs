@@ -84,6 +84,10 @@ impl Family for Laplace {
         Some(Bound { amount: exact.unwrap_or(bound.amount), float: mul_up(self.epsilon().get(), count.to_f64()) })
     }
 
+    fn attains_its_pair(&self) -> bool {
+        true
+    }
+
     fn pair(&self) -> Option<Pair> {
         Some(Pair::Laplace { scale: self.scale.get() })
     }

@@ -157,6 +157,10 @@ impl Family for PoissonSampledGaussian {
         if self.is_null() { Some(Rho::ZERO) } else { Gaussian { noise_multiplier: self.noise_multiplier }.rho() }
     }
 
+    fn attains_its_pair(&self) -> bool {
+        true
+    }
+
     fn pair(&self) -> Option<Pair> {
         let (q, s) = (self.sampling_probability.get(), self.noise_multiplier.get());
         (q > 0.0).then_some(Pair::Sampled { q, s })

@@ -29,6 +29,10 @@ impl Family for Pure {
         Some((self.epsilon, Delta::ZERO))
     }
 
+    fn attains_its_pair(&self) -> bool {
+        true
+    }
+
     fn pair(&self) -> Option<Pair> {
         Some(Pair::Response { epsilon: self.epsilon.get(), delta: 0.0 })
     }

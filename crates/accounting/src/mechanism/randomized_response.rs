@@ -34,6 +34,10 @@ impl Family for RandomizedResponse {
         self.as_pure().approximate()
     }
 
+    fn attains_its_pair(&self) -> bool {
+        true
+    }
+
     fn pair(&self) -> Option<Pair> {
         self.as_pure().pair()
     }
