@@ -3,10 +3,10 @@
 //! | read | for |
 //! | --- | --- |
 //! | [`pair`] | the two laws of each mechanism |
-//! | [`grid`] | their losses on a lattice, never too little and never too much |
-//! | [`spectrum`] | tilted, and transformed at low frequencies |
-//! | [`compose`] | the profile of many steps |
-//! | [`aim`] | where to look; part of no bound |
+//! | `grid` | their losses on a lattice, never too little and never too much |
+//! | `spectrum` | tilted, and transformed at low frequencies |
+//! | `compose` | the profile of many steps |
+//! | `aim` | where to look; part of no bound |
 //!
 //! Fixed in advance only: as a filter it would be unsound (T40).
 
