@@ -171,12 +171,16 @@ fn plan_question(plan: &Plan) -> anyhow::Result<Question> {
 }
 
 pub(crate) fn report(plan: &Plan, cost: &Cost, rows: &[Row]) -> String {
+    let epsilon_asked = rows.windows(2).all(|pair| pair[0].delta == pair[1].delta);
     let cells = rows.iter().map(|row| {
-        let shown = if row.basis == Basis::Lower { shown_down } else { shown_up };
+        // Of a lower end the answer is rounded down, and what was asked for is shown as everywhere.
+        let shown = |value: f64, is_answer: bool| {
+            if row.basis == Basis::Lower && is_answer { shown_down(value) } else { shown_up(value) }
+        };
         vec![
             row.method.to_owned(),
-            shown(row.epsilon.get()),
-            shown(row.delta.get()),
+            shown(row.epsilon.get(), epsilon_asked),
+            shown(row.delta.get(), !epsilon_asked),
             row.order.filter(|_| row.epsilon < Epsilon::INFINITE).map_or_else(|| "-".to_owned(), |o| shown_up(o.get())),
             row.basis.word().to_owned(),
         ]
