@@ -8,8 +8,9 @@ use paygo::accounting::account::{Question, rows};
 use paygo::accounting::convert::Conversion;
 use paygo::accounting::cost::Cost;
 use paygo::accounting::curve::Orders;
-use paygo::accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Gdp, Mixture, Pure, Union, Zcdp};
+use paygo::accounting::filter::{AnyRule, Budget, Clock, Filter, FixedOrder, Gdp, Mixture, Pure, Union, Zcdp};
 use paygo::accounting::guarantee::Basis;
+use paygo::accounting::loss;
 use paygo::accounting::mechanism::Mechanism;
 use paygo::accounting::odometer::{
     AnyBoundary, Boundary, Doubling, Linear, NormalMixture, Odometer, Restart, Stitched, VilleFixed, VilleMixture,
@@ -108,6 +109,15 @@ impl Workload {
         Ok(last_true(1, self.longest, |n| self.fixed(n).is_ok_and(|e| e <= epsilon)).unwrap_or(0))
     }
 
+    /// The most that the privacy-loss distribution allows in advance.
+    fn most_by_loss(&self) -> Result<u64> {
+        let budget = self.budget()?;
+        let fits = |n: u64| {
+            self.plan(n).is_ok_and(|plan| loss::tightest_of_all(&plan, budget.delta()).epsilon <= budget.epsilon())
+        };
+        Ok(last_true(1, self.longest, fits).unwrap_or(0))
+    }
+
     /// The order that the classic conversion would choose.
     fn order(&self) -> Result<Order> {
         let budget = self.budget()?;
@@ -115,9 +125,10 @@ impl Workload {
         Ok(Order::new(1.0 + log * 2.0 / budget.epsilon().get())?)
     }
 
-    fn rules(&self, plan: &Cost) -> Result<[(&'static str, AnyRule); 7]> {
+    fn rules(&self, plan: &Cost) -> Result<[(&'static str, AnyRule); 8]> {
         let budget = self.budget()?;
         Ok([
+            ("clock", Clock::new(budget)?.into()),
             ("mixture", Mixture::new(budget)?.into()),
             ("mixture, for the plan", Mixture::for_plan(budget, plan)?.into()),
             ("union", Union::new(budget)?.into()),
@@ -207,7 +218,8 @@ fn cell<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
 /// How many steps each filter admits, one by one.
 fn filters(table: &mut Table, workload: &Workload, steps: u64, plan: &Cost) -> Result<()> {
     table.push("budget (ε, δ)", format!("{}, {}", workload.epsilon, workload.delta));
-    table.push("**fixed in advance**", steps.to_string());
+    table.push("**fixed in advance, privacy loss**", workload.most_by_loss()?.to_string());
+    table.push("**fixed in advance, Rényi**", steps.to_string());
     for (name, rule) in workload.rules(plan)? {
         table.push(name, cell(workload.admitted(rule)?, |admitted| admitted.to_string()));
     }

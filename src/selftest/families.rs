@@ -9,6 +9,7 @@ use paygo_accounting::convert::{Conversion, gaussian, zcdp};
 use paygo_accounting::cost::{ApproximateStep, Cost};
 use paygo_accounting::curve::Orders;
 use paygo_accounting::individual::Clipping;
+use paygo_accounting::loss::clock::payment;
 use paygo_accounting::mechanism::{
     BallsAndBinsEpoch, Family as _, Gaussian, Laplace, Mechanism, PoissonSampledGaussian, RandomizedResponse, Single,
 };
@@ -31,6 +32,7 @@ pub(super) fn check(family: &str, case: &mut Check<'_>) -> Option<()> {
         "rdp_to_dp" => rdp_to_dp(case),
         "zcdp_to_dp" => zcdp_to_dp(case),
         "gaussian_profile" => gaussian_profile(case),
+        "clock" => clock(case),
         "composition" => composition(case),
         "schedules" => schedules(case),
         "limited_order" => limited_order(case),
@@ -57,6 +59,15 @@ fn mechanism(case: &mut Check<'_>) -> Option<()> {
     for (name, ours) in known.into_iter().filter(|(name, _)| case.has(name)).collect::<Vec<_>>() {
         case.upper(name, ours?);
     }
+    Some(())
+}
+
+/// The payment for a step on the Gaussian clock. The truth is known to a few digits.
+fn clock(case: &mut Check<'_>) -> Option<()> {
+    let words: wire::Mechanism = serde_json::from_value(case.input("mechanism").clone()).ok()?;
+    let Mechanism::Single(single) = Mechanism::try_from(&words).ok()? else { return None };
+    let ours = payment(&single, case.down("remaining"), case.down("eta"));
+    case.within("b", ours, (1.0 - 1e-5, 1.02));
     Some(())
 }
 

@@ -29,6 +29,7 @@ macro_rules! built_in {
 /// The vectors that travel with the program.
 const BUILT_IN: &[(&str, &str)] = built_in![
     "balls_and_bins",
+    "clock",
     "composition",
     "filters",
     "filters_orders",
@@ -332,6 +333,16 @@ impl<'a> Check<'a> {
         self.worst = self.worst.max(relative);
         if relative.is_nan() || relative > TIGHT {
             self.complaints.push(format!("{name}: {ours:e} is {relative:e} away from {truth:e}"));
+        }
+    }
+
+    /// `ours` must lie between two multiples of a number that is itself known to some digits only.
+    fn within(&mut self, name: &str, ours: f64, (low, high): (f64, f64)) {
+        self.compared += 1;
+        let truth = self.case.outputs.get(name).and_then(Value::as_str).and_then(parse_down).unwrap_or(f64::NAN);
+        self.worst = self.worst.max(ours / truth - 1.0);
+        if !(truth * low <= ours && ours <= truth * high) {
+            self.complaints.push(format!("{name}: {ours:e} is not between {low} and {high} times {truth:e}"));
         }
     }
 

@@ -93,6 +93,21 @@ pub fn tightest(cost: &Cost, delta: Delta) -> Row {
     })
 }
 
+/// A small δ at each ε of a cost known by a ρ or a curve: for ρ at the order that a closed form likes best, for a curve at its own orders.
+pub(crate) fn known_profile(cost: &Cost) -> impl Fn(Epsilon) -> Delta {
+    let rho = cost.rho();
+    let mut own = cost.stored_orders();
+    own.sort_by(|a, b| a.get().total_cmp(&b.get()));
+    let own = Orders::new(own).ok().filter(|own| own.as_slice().len() > 1);
+    let curve = cost.curve(&own.unwrap_or_else(Orders::standard));
+    move |epsilon| {
+        let Some(rho) = rho else { return least_delta(&curve, Conversion::Exact, epsilon).0 };
+        let (delta, order) = zcdp::delta(Conversion::Cks, rho, epsilon);
+        let exact = order.map(|order| Conversion::Exact.delta(order, zcdp::at_order(rho, order), epsilon));
+        exact.filter(|exact| *exact < delta).unwrap_or(delta)
+    }
+}
+
 /// Whether it is Gaussian noise alone, of which GDP is the exact price.
 fn is_gaussian(cost: &Cost) -> bool {
     let of = |single: &Single| matches!(single, Single::Gaussian(_) | Single::Gdp(_));

@@ -6,8 +6,9 @@
 use crate::convert::pointwise::dp_to_pointwise;
 use crate::cost::Cost;
 use crate::curve::Orders;
+use crate::loss::clock::Levels;
 use crate::mechanism::Single;
-use crate::params::{Delta, Divergence, Epsilon, Neighbors, Order};
+use crate::params::{Count, Delta, Divergence, Epsilon, Neighbors, Order};
 use paygo_numeric::{Amount, Interval};
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ pub enum Currency {
     Pure,
     /// For the boundaries of \[W\]: ρ, the drift of pointwise steps and the sum of their δ.
     Pointwise,
+    /// A payment at each level of a clock, and ε (T53). Charges have a number for each level; of payments there is one sum.
+    Clock(Levels),
 }
 
 impl Currency {
@@ -40,6 +43,7 @@ impl Currency {
             Self::Rho | Self::Pointwise => "rho",
             Self::MuSquared => "mu",
             Self::Pure => "pure epsilon",
+            Self::Clock(_) => "price on the clock",
         }
     }
 
@@ -49,7 +53,7 @@ impl Currency {
         match self {
             Self::Renyi(orders) => orders.as_slice().len(),
             Self::Rho | Self::MuSquared => 1,
-            Self::Pure => 2,
+            Self::Pure | Self::Clock(_) => 2,
             Self::Pointwise => 3,
         }
     }
@@ -71,6 +75,11 @@ impl Currency {
             Self::MuSquared => Some(vec![cost.total_mu_squared()?.amount]),
             Self::Pure => Some(vec![cost.total_epsilon()?.amount, cost.total_rho()?.amount]),
             Self::Pointwise => pointwise(cost),
+            Self::Clock(levels) => {
+                let mut lanes = levels.prices(cost);
+                lanes.push(cost.total_epsilon().map_or(Amount::INFINITE, |sum| sum.amount));
+                Some(lanes)
+            }
         }
     }
 
@@ -83,27 +92,34 @@ impl Currency {
         if cost.neighbors() != neighbors {
             return Err(Unpriced::Neighbors { given: cost.neighbors(), expected: neighbors });
         }
-        let lanes = self.lanes_of(cost).ok_or_else(|| self.no_price(cost))?;
+        // On a clock it matters how often: prices are those of one.
+        let (one, repeats) = match &**self {
+            Self::Clock(_) => cost.as_repeat(),
+            Self::Renyi(_) | Self::Rho | Self::MuSquared | Self::Pure | Self::Pointwise => (cost.clone(), Count::ONE),
+        };
+        let lanes = self.lanes_of(&one).ok_or_else(|| self.no_price(cost))?;
         // A Rényi curve may be unknown at some orders, a pure ε may be missing where ρ is finite; not at all.
-        if lanes.iter().all(|amount| amount.is_infinite()) {
+        // On a clock a price that is infinite is more than the clock holds.
+        if lanes.iter().all(|amount| amount.is_infinite()) && !matches!(**self, Self::Clock(_)) {
             return Err(Unpriced::Infinite { currency: self.word() });
         }
         if !cost.is_null() && lanes.contains(&Amount::ZERO) && !matches!(**self, Self::Pointwise) {
             return Err(Unpriced::Underflow { currency: self.word() });
         }
         let slack = if matches!(**self, Self::Pointwise) { Amount::ZERO } else { cost.total_slack().amount };
-        Ok(Charge { currency: Arc::clone(self), neighbors, cost: Arc::new(cost.clone()), lanes, slack })
+        let (currency, cost, repeats) = (Arc::clone(self), Arc::new(cost.clone()), repeats.get());
+        Ok(Charge { currency, neighbors, cost, lanes, repeats, slack })
     }
 
     fn no_price(&self, cost: &Cost) -> Unpriced {
         let has = |single: &Single| match self {
-            Self::Renyi(_) => true,
+            Self::Renyi(_) | Self::Clock(_) => true,
             Self::Rho | Self::Pointwise => single.family().rho().is_some(),
             Self::MuSquared => single.family().mu().is_some(),
             Self::Pure => single.family().approximate().is_some() && single.family().rho().is_some(),
         };
         let works = match self {
-            Self::Renyi(_) => "any mechanism",
+            Self::Renyi(_) | Self::Clock(_) => "any mechanism",
             Self::Rho | Self::Pointwise => "any mechanism but `renyi`; a mixture takes that too",
             Self::MuSquared => {
                 "gaussian, gdp, partitioned_epoch and balls_and_bins_epoch; a mixture takes any mechanism"
@@ -192,15 +208,23 @@ pub struct Charge {
     currency: Arc<Currency>,
     neighbors: Neighbors,
     cost: Arc<Cost>,
+    /// Of one, where they are repeated.
     lanes: Vec<Amount>,
+    repeats: u64,
     slack: Amount,
 }
 
 impl Charge {
-    /// The amount in each lane.
+    /// The amount in each lane: of all of it, but on a clock of one of [`Charge::repeats`].
     #[must_use]
     pub fn lanes(&self) -> &[Amount] {
         &self.lanes
+    }
+
+    /// How often the amounts are to be counted.
+    #[must_use]
+    pub const fn repeats(&self) -> u64 {
+        self.repeats
     }
 
     /// The probability of the event outside which the amounts hold.
@@ -256,6 +280,11 @@ impl Sums {
             lanes: lanes.map(|(sum, amount)| sum.plus(amount.times(count))).collect(),
             slack: self.slack.plus(charge.slack.times(count)),
         }
+    }
+
+    /// Other sums in the lanes, and the slack of a charge `count` times.
+    pub(crate) fn moved(&self, lanes: Vec<Amount>, charge: &Charge, count: u64) -> Self {
+        Self { lanes, slack: self.slack.plus(charge.slack.times(count)) }
     }
 
     /// Adds those; everything becomes infinite when their numbers differ, since they are in different currencies then.

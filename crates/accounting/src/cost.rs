@@ -215,6 +215,12 @@ impl Cost {
         total(&self.parts, &Bound::ZERO, &slack_of).unwrap_or(Bound::INFINITE)
     }
 
+    /// The sum of the payments at each of so many levels.
+    pub(crate) fn total_payments(&self, levels: usize, of: &impl Fn(&Single, Count) -> Vec<Amount>) -> Vec<Amount> {
+        let nothing = vec![Amount::ZERO; levels];
+        total(&self.parts, &nothing, &|single, count| Some(of(single, count))).unwrap_or(nothing)
+    }
+
     /// Whether nothing depends on the data outside the slack: every parameter that carries loss was declared to be zero.
     #[must_use]
     pub fn is_null(&self) -> bool {
@@ -427,6 +433,21 @@ impl Total for Divergence {
 
     fn times(self, count: Count) -> Self {
         Self::from_upper_bound(mul_up(self.get(), count.to_f64()))
+    }
+}
+
+/// Payments at some levels.
+impl Total for Vec<Amount> {
+    fn plus(self, other: Self) -> Self {
+        self.into_iter().zip(other).map(|(a, b)| a.plus(b)).collect()
+    }
+
+    fn worse(self, other: Self) -> Self {
+        self.into_iter().zip(other).map(|(a, b)| a.max(b)).collect()
+    }
+
+    fn times(self, count: Count) -> Self {
+        self.into_iter().map(|amount| amount.times(count.get())).collect()
     }
 }
 

@@ -187,7 +187,7 @@ fn an_order_is_read_down_wherever_it_is_written() {
             AnyRule::FixedOrder(rule) => assert_eq!(rule.order().get(), below),
             AnyRule::Union(rule) => assert_eq!(rule.prior().orders().as_slice()[0].get(), below),
             AnyRule::Mixture(rule) => assert_eq!(rule.prior().orders().as_slice()[0].get(), below),
-            AnyRule::Gdp(_) | AnyRule::Zcdp(_) | AnyRule::Pure(_) | AnyRule::Approximate(_) => {
+            AnyRule::Clock(_) | AnyRule::Gdp(_) | AnyRule::Zcdp(_) | AnyRule::Pure(_) | AnyRule::Approximate(_) => {
                 panic!("{}", rule.word())
             }
         }

@@ -53,7 +53,7 @@ impl Subject {
         let orders = match self {
             Self::Shipped(filter) => match &**filter.rule().currency() {
                 Currency::Renyi(orders) => orders.as_slice(),
-                Currency::Rho | Currency::MuSquared | Currency::Pure | Currency::Pointwise => &[],
+                Currency::Rho | Currency::MuSquared | Currency::Pure | Currency::Pointwise | Currency::Clock(_) => &[],
             },
             Self::Literal(filter) => filter.orders().as_slice(),
         };

@@ -10,6 +10,7 @@
 //! | [`adversary`] | what an adversary is, the built-in ones, and how to add one |
 //! | [`odometers`] | how often does the loss pass the reading? |
 //! | [`filters`] | what is the true δ of an adversary that a filter admits? |
+//! | [`clock`] | the same for the clock and for what looks like it, played out over the loss and what is left |
 //! | [`literal_unsound`] | published rules as they are printed, which must be convicted and cannot gate anything |
 //! | [`binomial`] | exact limits of a probability |
 //! | [`suite`] | everything against everything: what `paygo audit` runs |
@@ -18,6 +19,7 @@
 
 pub mod adversary;
 pub mod binomial;
+pub mod clock;
 pub mod filters;
 pub mod literal_unsound;
 pub mod odometers;

@@ -1,15 +1,16 @@
 //! Everything against everything: what `paygo audit` runs.
 
 use crate::adversary::{self, Adversary};
+use crate::clock;
 use crate::filters;
 use crate::literal_unsound::{CurveFilter, LiteralOdometer};
 use crate::odometers::{self, simulate};
 use crate::{Trial, Verdict};
 use paygo_accounting::charge::{Currency, Sums};
-use paygo_accounting::convert::Conversion;
+use paygo_accounting::convert::{Conversion, gaussian};
 use paygo_accounting::curve::Orders;
 use paygo_accounting::filter::{
-    AnyRule, Approximate, Budget, BudgetError, FixedOrder, Gdp, Mixture, Pure, Union, Zcdp,
+    AnyRule, Approximate, Budget, BudgetError, Clock, FixedOrder, Gdp, Mixture, Pure, Union, Zcdp,
 };
 use paygo_accounting::odometer::{
     AnyBoundary, Boundary as _, Doubling, Linear, NormalMixture, Restart, Stitched, VilleFixed, VilleMixture,
@@ -251,6 +252,7 @@ fn leak(with_drift: bool) -> f64 {
 
 fn filter_jobs(options: &Options, jobs: &mut Vec<Job>) {
     order_switch_jobs(jobs);
+    clock_jobs(jobs).expect("constants in their domains");
     simulated_filter_jobs(options, jobs).expect("constants in their domains");
 }
 
@@ -299,10 +301,38 @@ fn order_switch_jobs(jobs: &mut Vec<Job>) {
     }
 }
 
+/// The clock's game, for the shipped filter and for what looks like it.
+fn clock_jobs(jobs: &mut Vec<Job>) -> Result<(), BudgetError> {
+    let budget = Budget::new(Epsilon::new(EPSILON)?, Delta::new(DELTA)?)?;
+    let rule = Clock::new(budget)?;
+    let start = rule.clock().to_f64_up();
+    let whole = Interval::point(gaussian::budget(budget.epsilon(), budget.delta()).get()).square().lo();
+    for (adversary, menu) in clock::menus() {
+        for mirrored in [false, true] {
+            let adversary = if mirrored { format!("{adversary}, worlds changed") } else { adversary.to_owned() };
+            let (rule, moves, player) = (rule.clone(), menu.clone(), adversary.clone());
+            exact(jobs, "filter clock", move || {
+                let found = clock::game(&mut clock::Shipped::new(rule.clone()), EPSILON, &moves, mirrored);
+                Trial::exact("filter clock", true, &player, DELTA, found)
+            });
+            for planted in clock::planted(EPSILON, DELTA, start, whole) {
+                let name = format!("filter {}", planted.name);
+                let (moves, player) = (menu.clone(), adversary.clone());
+                exact(jobs, &name.clone(), move || {
+                    let found = clock::game(&mut planted.clone(), EPSILON, &moves, mirrored);
+                    Trial::exact(&name, false, &player, DELTA, found)
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
 fn simulated_filter_jobs(options: &Options, jobs: &mut Vec<Job>) -> Result<(), BudgetError> {
     let budget = Budget::new(Epsilon::new(EPSILON)?, Delta::new(DELTA)?)?;
     let half = Amount::from_f64_down(DELTA).unwrap_or(Amount::ZERO).shared_by(2);
     let rules: Vec<(&'static str, AnyRule)> = vec![
+        ("filter clock", Clock::new(budget)?.into()),
         ("filter mixture", Mixture::new(budget)?.into()),
         ("filter union", Union::new(budget)?.into()),
         ("filter fixed-order", FixedOrder::new(Order::new(4.0)?, budget)?.into()),
@@ -327,6 +357,8 @@ fn simulated_filter_jobs(options: &Options, jobs: &mut Vec<Job>) -> Result<(), B
         ("filter pure", Pure::new(budget)?.into(), 0.0),
         ("filter approximate", Approximate::new(budget.with_slack(half)?)?.into(), own),
         ("filter zcdp, with slack", Zcdp::new(budget.with_slack(half)?)?.into(), own),
+        ("filter clock, with slack", Clock::new(budget.with_slack(half)?)?.into(), own),
+        ("filter clock", Clock::new(budget)?.into(), 0.0),
         ("filter mixture, with slack", Mixture::new(budget.with_slack(half)?)?.into(), own),
         ("filter mixture", Mixture::new(budget)?.into(), 0.0),
     ];

@@ -7,6 +7,7 @@ use paygo_accounting::odometer::{NormalMixture, Stitched, VilleFixed, VilleMixtu
 use paygo_accounting::params::{Delta, Epsilon, Order};
 use paygo_accounting::prior::Prior;
 use paygo_audit::adversary::{Adversary, Chase, March, Scales};
+use paygo_audit::clock;
 use paygo_audit::filters::{self, TwoPoint, order_switch};
 use paygo_audit::literal_unsound::LiteralOdometer;
 use paygo_audit::odometers::{Subject, simulate};
@@ -63,6 +64,37 @@ fn the_printed_filter_has_twice_the_delta() {
     let found: Vec<f64> = suite::run(&options, &|_| {}, |_| {}).iter().map(|trial| trial.found).collect();
     assert_eq!(found.len(), 2);
     assert!((found[0] - 1.993e-5).abs() < 5e-9 && (found[1] - 1.994e-5).abs() < 5e-9, "{found:?}");
+}
+
+/// T53: played out by dynamic programming, as `paygo audit --only clock` prints it; what is asked at fewer thresholds, in one direction or
+/// without its allowance is broken.
+#[test]
+fn the_clock_keeps_what_looks_like_it_does_not() {
+    let options = Options { paths: 1, seed: 1, only: Some("filter clock".to_owned()) };
+    let trials: Vec<Trial> =
+        suite::run(&options, &|_| {}, |_| {}).into_iter().filter(|trial| trial.paths == 0).collect();
+    let worst = |name: &str| {
+        let of = trials.iter().filter(|trial| trial.subject == format!("filter {name}"));
+        of.map(|trial| trial.found).fold(0.0, f64::max)
+    };
+    let shipped = worst("clock");
+    assert!((0.045..DELTA).contains(&shipped), "{shipped}");
+    for (name, at_least) in [
+        ("clock_at_the_promised_epsilon_only_unsound", 0.8),
+        ("clock_at_few_thresholds_unsound", 0.066),
+        ("clock_in_one_direction_unsound", 0.22),
+        ("clock_with_a_forgotten_allowance_unsound", 0.07),
+    ] {
+        assert!(worst(name) > at_least, "{name}: {}", worst(name));
+    }
+    // The planted forms differ from a sound one in what is planted alone: asked everywhere, both ways, with its allowance, it holds.
+    let every: Vec<f64> = (-20..=60).map(|k| 0.1 * f64::from(k)).collect();
+    let start = 0.5329;
+    for (name, menu) in clock::menus() {
+        let mut whole = clock::Planted::new("whole", start, 0.1 * DELTA / start, every.clone(), true);
+        let found = clock::game(&mut whole, 1.0, &menu, false);
+        assert!(found <= DELTA, "{name}: {found}");
+    }
 }
 
 /// Found by review: an adversary that cannot go on can still stop, and a filter that let too much through is convicted.

@@ -72,6 +72,16 @@ pub fn root(k: i64, n: usize) -> Complex {
     Complex { re, im }
 }
 
+/// Stated error of [`turn`]: so many unit roundoffs.
+pub const TURN_ERROR: f64 = 2.0;
+
+/// `e^{i·angle}` of the double, within [`TURN_ERROR`] unit roundoffs; the angle is at most 10⁵.
+#[must_use]
+pub fn turn(angle: f64) -> Complex {
+    let (im, re) = libm::sincos(angle);
+    Complex { re, im }
+}
+
 /// Bound on `‖ŷ − y‖₂/‖y‖₂` for a transform of length `n`.
 #[must_use]
 pub fn relative_error(n: usize) -> f64 {
@@ -194,6 +204,29 @@ mod tests {
             assert!(&a * &a + &b * &b <= &bound * &bound, "k = {k}");
         }
         assert_eq!(root(-3, 8), root(5, 8));
+    }
+
+    /// Against the series of the sine and the cosine, on big floats.
+    #[test]
+    fn turns_are_within_their_stated_error() {
+        for angle in [0.0, 1e-9, 0.3, -1.5, 3.25, 40.0, -700.5, 12_345.678] {
+            // e^{ix} = (e^{ix/2^k})^(2^k), and the series of the small angle.
+            let small = big::from_f64(angle) / big::from_f64(65_536.0);
+            let (mut re, mut im) = (big::from_f64(0.0), big::from_f64(0.0));
+            let mut term = (big::from_f64(1.0), big::from_f64(0.0));
+            for k in 1..=60 {
+                (re, im) = (re + &term.0, im + &term.1);
+                let share = &small / big::from_f64(f64::from(k));
+                term = (-(&term.1 * &share), &term.0 * &share);
+            }
+            for _ in 0..16 {
+                (re, im) = (&re * &re - &im * &im, big::from_f64(2.0) * &re * &im);
+            }
+            let ours = turn(angle);
+            let (a, b) = (big::from_f64(ours.re) - &re, big::from_f64(ours.im) - &im);
+            let bound = big::from_f64(TURN_ERROR * f64::EPSILON / 2.0);
+            assert!(&a * &a + &b * &b <= &bound * &bound, "angle {angle}");
+        }
     }
 
     #[test]

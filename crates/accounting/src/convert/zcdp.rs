@@ -90,7 +90,7 @@ pub fn budget(conversion: Conversion, epsilon: Epsilon, delta: Delta) -> Rho {
 }
 
 /// `D_α ≤ α·ρ`, rounded up.
-fn at_order(rho: Rho, order: Order) -> Divergence {
+pub(crate) fn at_order(rho: Rho, order: Order) -> Divergence {
     Divergence::from_upper_bound((Interval::point(rho.get()) * order.get()).hi())
 }
 

@@ -4,10 +4,10 @@
 //! [`FilterKind`] that people write, the [`AnyRule`] that is known only at run time, and the [`StoredRule`] that files hold.
 
 use super::{
-    Approximate, Budget, FixedOrder, Gdp, Meter, Mixture, Pure, Rule, StoredFixedOrder, StoredGdp, StoredMixture,
-    StoredPure, StoredUnion, StoredZcdp, Union, Zcdp,
+    Approximate, Budget, Clock, FixedOrder, Gdp, Meter, Mixture, Pure, Rule, StoredClock, StoredFixedOrder, StoredGdp,
+    StoredMixture, StoredPure, StoredUnion, StoredZcdp, Union, Zcdp,
 };
-use crate::charge::Currency;
+use crate::charge::{Charge, Currency, Sums};
 use crate::params::{Delta, Epsilon};
 use crate::prior::Prior;
 use crate::stored::LoadError;
@@ -120,6 +120,9 @@ macro_rules! kinds {
             fn slack(&self) -> Amount {
                 match self { $(Self::$rule(rule) => rule.slack()),* }
             }
+            fn after(&self, sums: &Sums, charge: &Charge, times: u64) -> Sums {
+                match self { $(Self::$rule(rule) => rule.after(sums, charge, times)),* }
+            }
             fn allows(&self, lanes: &[Amount]) -> bool {
                 match self { $(Self::$rule(rule) => rule.allows(lanes)),* }
             }
@@ -162,6 +165,8 @@ macro_rules! kinds {
 kinds! {
     /// A mixture of Rényi orders: any mechanism, the default
     "mixture": Mixture, StoredMixture;
+    /// The privacy-loss distribution as a filter: any mechanism with a pair of laws, the tightest
+    "clock": Clock, StoredClock;
     /// The sum of mu squared: Gaussian noise only, and exact there
     "gdp": Gdp, StoredGdp;
     /// The sum of rho; with a slack also for approximate steps

@@ -6,6 +6,7 @@
 //! | filter | for | promises | theorem |
 //! | --- | --- | --- | --- |
 //! | [`Mixture`] | any mechanisms; the default | (ε, δ)-DP | T16d |
+//! | [`Clock`] | any mechanism with a pair of laws; the tightest | (ε, δ)-DP | T53 |
 //! | [`Gdp`] | Gaussian noise only; exact there | μ-GDP, hence (ε, δ(ε))-DP for every ε | T40 |
 //! | [`Zcdp`] | anything with a ρ, and (ε, δ)-DP steps | (approximate) zCDP, hence (ε, δ)-DP for every δ | T8, T46 |
 //! | [`Pure`] | pure-DP steps | (ε, δ)-DP, also for δ = 0 | T2, T7, T21 |
@@ -22,6 +23,7 @@
 
 mod approximate;
 mod budget;
+mod clock;
 mod fixed_order;
 mod gdp;
 mod kinds;
@@ -32,6 +34,7 @@ mod zcdp;
 
 pub use approximate::Approximate;
 pub use budget::Budget;
+pub use clock::{Clock, StoredClock};
 pub use fixed_order::{FixedOrder, StoredFixedOrder};
 pub use gdp::{Gdp, StoredGdp};
 pub use kinds::{AnyRule, FilterKind, Kind, StoredRule};
@@ -64,6 +67,10 @@ pub trait Rule: Clone + PartialEq + std::fmt::Debug + Send + Sync {
     fn currency(&self) -> &Arc<Currency>;
     /// The part of δ set aside for the steps' own δ.
     fn slack(&self) -> Amount;
+    /// The sums after a charge, so many times.
+    fn after(&self, sums: &Sums, charge: &Charge, times: u64) -> Sums {
+        sums.plus(charge, times)
+    }
     /// Whether these sums are within the budget.
     fn allows(&self, lanes: &[Amount]) -> bool;
     /// What has been spent of what, for people: never an input to a decision.
@@ -90,6 +97,9 @@ impl<R: Rule> Rule for Arc<R> {
     }
     fn slack(&self) -> Amount {
         (**self).slack()
+    }
+    fn after(&self, sums: &Sums, charge: &Charge, times: u64) -> Sums {
+        (**self).after(sums, charge, times)
     }
     fn allows(&self, lanes: &[Amount]) -> bool {
         (**self).allows(lanes)
@@ -207,23 +217,28 @@ impl<R: Rule> Filter<R> {
 
     /// Admits a charge if the budget allows it, and then counts it as spent.
     pub fn admit(&mut self, charge: &Charge) -> Decision {
-        match self.objects_to(charge) {
-            None => {
-                self.sums.add(charge);
+        match self.after(charge) {
+            Ok(sums) => {
+                self.sums = sums;
                 Decision::Admitted(Permit { cost: Arc::clone(charge.cost()) })
             }
-            Some(reason) => Decision::Refused(self.refusal(reason, charge)),
+            Err(reason) => Decision::Refused(self.refusal(reason, charge)),
         }
     }
 
     /// Why a charge would be refused now; `None` when it would be admitted. Changes nothing.
     #[must_use]
     pub fn objects_to(&self, charge: &Charge) -> Option<Reason> {
-        if charge.fits(self.rule.currency(), self.neighbors) {
-            self.objection(&self.sums.plus(charge, 1))
-        } else {
-            Some(Reason::OtherCurrency)
+        self.after(charge).err()
+    }
+
+    /// The sums with a charge, if it is admitted.
+    fn after(&self, charge: &Charge) -> Result<Sums, Reason> {
+        if !charge.fits(self.rule.currency(), self.neighbors) {
+            return Err(Reason::OtherCurrency);
         }
+        let sums = self.rule.after(&self.sums, charge, 1);
+        self.objection(&sums).map_or(Ok(sums), Err)
     }
 
     /// Counts what was admitted before and stored: how a log is replayed. Refuses nothing and permits nothing.
@@ -250,7 +265,7 @@ impl<R: Rule> Filter<R> {
     #[must_use]
     pub fn room_for(&self, charge: &Charge, most: u64) -> u64 {
         let fits = charge.fits(self.rule.currency(), self.neighbors);
-        let allowed = |n: u64| n == 0 || (fits && self.objection(&self.sums.plus(charge, n)).is_none());
+        let allowed = |n: u64| n == 0 || (fits && self.objection(&self.rule.after(&self.sums, charge, n)).is_none());
         last_true(0, most, allowed).unwrap_or(0)
     }
 
@@ -325,7 +340,8 @@ impl<R: Rule> Filter<R> {
             (1, _) | (_, Err(_)) => 0,
             (count, Ok(one)) => self.room_for(&one, count - 1),
         };
-        let requested = self.all_meters(charge.lanes(), charge.slack());
+        let alone = self.rule.after(&Sums::zero(self.rule.currency()), charge, 1);
+        let requested = self.meters_of(&alone);
         Refusal { reason, requested, spent: self.meters(), largest_count }
     }
 }

@@ -7,7 +7,7 @@ use crate::names::{Name, Note, RequestId};
 use crate::words::{BlockWord, Blocks, NewAllowance, NewDataset};
 use paygo_accounting::charge::Charge;
 use paygo_accounting::cost::Cost;
-use paygo_accounting::filter::{AnyRule, Budget, Reason, Rule};
+use paygo_accounting::filter::{AnyRule, Budget, FilterKind, Reason, Rule};
 use paygo_accounting::mechanism::Mechanism as Checked;
 use paygo_accounting::params::{Delta, Neighbors as Relation, OutOfDomain};
 use paygo_accounting::stored::StoredRule;
@@ -347,6 +347,10 @@ impl State {
             at_most("levels of a mechanism", depth(&release.mechanism), MAX_LEVELS)?;
         }
         let rule = new.filter.rule()?;
+        if rule.kind() == FilterKind::Clock {
+            let allowed = "a kind whose sums add up; a ledger keeps no clock yet";
+            return Err(OutOfDomain::new("kind", rule.word(), allowed).into());
+        }
         let reading_delta = reading_delta(new, &rule)?;
         at_most("datasets", self.datasets.len() + 1, MAX_THINGS)?;
         at_most("blocks", new.blocks.as_ref().map_or(0, Vec::len), MAX_BLOCKS)?;

@@ -54,6 +54,6 @@ fn renyi(currency: &Currency, boundary: &Currency, sums: &Sums) -> Option<Vec<Am
         (Currency::Rho, [rho]) => Some(orders.map(|order| times(*rho, order)).collect()),
         (Currency::MuSquared, [square]) => Some(orders.map(|order| times(square.shared_by_up(2), order)).collect()),
         (Currency::Pure, [epsilon, rho]) => Some(orders.map(|order| times(*rho, order).min(*epsilon)).collect()),
-        (Currency::Rho | Currency::MuSquared | Currency::Pure | Currency::Pointwise, _) => None,
+        (Currency::Rho | Currency::MuSquared | Currency::Pure | Currency::Pointwise | Currency::Clock(_), _) => None,
     }
 }
