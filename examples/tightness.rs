@@ -19,7 +19,7 @@ use paygo::accounting::odometer::{
 use paygo::accounting::params::{Divergence, Epsilon, Neighbors, Order};
 use paygo::accounting::prior::Prior;
 use paygo::numeric::Amount;
-use paygo::numeric::search::last_true;
+use paygo::numeric::search::{first_true, last_true};
 use std::error::Error;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -125,10 +125,12 @@ impl Workload {
         Ok(Order::new(1.0 + log * 2.0 / budget.epsilon().get())?)
     }
 
-    fn rules(&self, plan: &Cost) -> Result<[(&'static str, AnyRule); 8]> {
+    fn rules(&self, plan: &Cost) -> Result<[(&'static str, AnyRule); 9]> {
         let budget = self.budget()?;
+        let longer = self.plan(self.most_by_loss()?)?;
         Ok([
             ("clock", Clock::new(budget)?.into()),
+            ("clock, for the plan", Clock::for_plan(budget, &[(longer, 1)], 0.0)?.into()),
             ("mixture", Mixture::new(budget)?.into()),
             ("mixture, for the plan", Mixture::for_plan(budget, plan)?.into()),
             ("union", Union::new(budget)?.into()),
@@ -226,16 +228,33 @@ fn filters(table: &mut Table, workload: &Workload, steps: u64, plan: &Cost) -> R
     Ok(())
 }
 
-/// The least ε at which the filter that knows the plan would admit all of it.
+/// The least ε, to a part in two thousand, at which the clock of a plan admits all of it.
+fn clock_needs(workload: &Workload, plan: &Cost, fixed: f64) -> Result<f64> {
+    let needs = |part: u64| fixed * (1.0 + f64::from(u32::try_from(part).unwrap_or(u32::MAX)) / 2000.0);
+    let admits = |part: u64| -> Result<bool> {
+        let budget = Budget::new(Epsilon::new(needs(part))?, workload.budget()?.delta())?;
+        let mut filter = Filter::new(Clock::for_plan(budget, &[(plan.clone(), 1)], 0.0)?, Neighbors::AddRemove);
+        Ok(filter.request(plan)?.is_admitted())
+    };
+    let found = first_true(0, 1000, 20, |part| admits(part).unwrap_or(false));
+    Ok(found.map_or(f64::INFINITY, needs))
+}
+
+/// The least ε at which the filters that know the plan would admit all of it.
 fn followed(table: &mut Table, workload: &Workload, steps: u64, plan: &Cost) -> Result<()> {
     let budget = workload.budget()?;
     let filter = Filter::new(Mixture::for_plan(budget, plan)?, Neighbors::AddRemove);
-    let least = filter.rule().least_epsilon(filter.price(plan)?.lanes()).get();
+    let least = filter.rule().least_epsilon(filter.price(plan)?.lanes().amounts()).get();
     let renyi = rows(plan, Question::EpsilonAt(budget.delta()));
     let renyi = renyi.iter().find(|row| row.method == "renyi-exact").map_or(f64::NAN, |row| row.epsilon.get());
     table.push("steps in the plan", steps.to_string());
+    let loss = loss::tightest_of_all(plan, budget.delta()).epsilon.get();
+    let needed = clock_needs(workload, plan, loss)?;
+    table.push("ε fixed in advance, privacy loss", format!("{loss:.4}"));
+    table.push("ε that the clock for the plan needs", format!("{needed:.4}"));
+    table.push("more than privacy loss", format!("{:.1} %", 100.0 * (needed / loss - 1.0)));
     table.push("ε fixed in advance, Rényi", format!("{renyi:.4}"));
-    table.push("ε that the filter for the plan needs", format!("{least:.4}"));
+    table.push("ε that the mixture for the plan needs", format!("{least:.4}"));
     table.push("more than Rényi", format!("{:.1} %", 100.0 * (least / renyi - 1.0)));
     Ok(())
 }

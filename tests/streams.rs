@@ -147,7 +147,7 @@ fn a_closed_output_is_a_fault() {
 #[test]
 fn every_kind_answers() {
     let pure = json!({"pure": {"epsilon": "0.1"}});
-    for kind in ["mixture", "union", "fixed-order", "zcdp", "pure", "approximate"] {
+    for kind in ["clock", "mixture", "union", "fixed-order", "zcdp", "pure", "approximate"] {
         let output = run(&["filter", "--kind", kind, "--epsilon", "1", "--delta", "1e-5"], &request("q", pure.clone()));
         assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(lines(&output)[0]["decision"], "admit", "{kind}");
@@ -179,16 +179,28 @@ fn options_shape_the_rule() {
     let steps = json!({"repeat": {"count": 14062, "of": {"poisson_sampled_gaussian":
         {"sampling_probability": 0.0042667, "noise_multiplier": 1.1}}}});
     let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/dp-sgd.toml");
-    // The plan's price fixed in advance is 2.59656; with its plan the filter needs little more.
-    let filter = |extra: &[&str]| {
-        let arguments = [&["filter", "--epsilon", "2.65", "--delta", "1e-5"], extra].concat();
+    // The plan's price fixed in advance is 2.38171 by its privacy loss and 2.59656 by Rényi orders; with its plan a filter needs little more.
+    let filter = |epsilon: &str, extra: &[&str]| {
+        let arguments = [&["filter", "--epsilon", epsilon, "--delta", "1e-5"], extra].concat();
         lines(&run(&arguments, &request("q", steps.clone())))[0]["decision"].clone()
     };
-    assert_eq!(filter(&["--plan", plan]), "admit");
-    assert_eq!(filter(&[]), "refuse");
-    assert_eq!(filter(&["--orders", "8"]), "admit");
-    assert_eq!(filter(&["--orders", "8,9", "--weights", "0.99,0.01"]), "admit");
-    assert_eq!(filter(&["--kind", "fixed-order", "--order", "8"]), "admit");
+    assert_eq!(filter("2.39", &["--plan", plan]), "admit");
+    assert_eq!(filter("2.38", &["--plan", plan]), "refuse");
+    assert_eq!(filter("2.65", &[]), "admit");
+    assert_eq!(filter("2.5", &[]), "refuse");
+    let mixture = |extra: &[&str]| filter("2.65", &[&["--kind", "mixture"], extra].concat());
+    assert_eq!(mixture(&["--plan", plan]), "admit");
+    assert_eq!(mixture(&[]), "refuse");
+    assert_eq!(mixture(&["--orders", "8"]), "admit");
+    assert_eq!(mixture(&["--orders", "8,9", "--weights", "0.99,0.01"]), "admit");
+    assert_eq!(filter("2.65", &["--kind", "fixed-order", "--order", "8"]), "admit");
+}
+
+#[test]
+fn options_shape_the_boundary() {
+    let steps = json!({"repeat": {"count": 14062, "of": {"poisson_sampled_gaussian":
+        {"sampling_probability": 0.0042667, "noise_multiplier": 1.1}}}});
+    let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/dp-sgd.toml");
     let reading = |extra: &[&str]| {
         let arguments = [&["odometer", "--delta", "1e-5"], extra].concat();
         lines(&run(&arguments, &request("q", steps.clone())))[0]["epsilon"].as_f64().expect("a number")
@@ -206,12 +218,36 @@ fn options_shape_the_rule() {
     complains(&["filter", "--epsilon", "0", "--delta", "0"], "no order can serve");
     complains(&["filter", "--epsilon", "1", "--delta", "1e-5", "--rho", "1"], "--rho does not go with this --kind");
     complains(&["filter", "--epsilon", "1", "--delta", "1e-5", "--order", "3"], "--order does not go with");
-    complains(&["filter", "--epsilon", "1", "--delta", "1e-5", "--weights", "0.6"], "number of weights");
     complains(
-        &["filter", "--epsilon", "1", "--delta", "1e-5", "--orders", "2,4", "--weights", "0.6,0.6"],
+        &["filter", "--kind", "mixture", "--epsilon", "1", "--delta", "1e-5", "--weights", "0.6"],
+        "number of weights",
+    );
+    complains(
+        &[
+            "filter",
+            "--kind",
+            "mixture",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-5",
+            "--orders",
+            "2,4",
+            "--weights",
+            "0.6,0.6",
+        ],
         "sum of weights = 1.2",
     );
-    complains(&["filter", "--epsilon", "1", "--delta", "1e-5", "--orders", "1"], "order = 1 is outside its domain");
+    complains(&["filter", "--epsilon", "1", "--delta", "1e-5", "--orders", "2"], "--orders does not go with");
+    complains(
+        &["filter", "--kind", "mixture", "--epsilon", "1", "--delta", "1e-5", "--orders", "1"],
+        "order = 1 is outside its domain",
+    );
+    complains(
+        &["filter", "--epsilon", "1", "--delta", "1e-5", "--plan", plan, "--reserve", "1"],
+        "reserve = 1 is outside",
+    );
+    complains(&["filter", "--epsilon", "1", "--delta", "1e-5", "--reserve", "0.1"], "--plan");
     complains(&["filter", "--epsilon", "1", "--delta", "1e-5", "--slack", "1"], "slack = 1");
     complains(&["filter", "--epsilon", "-1", "--delta", "1e-5"], "epsilon = -1 is outside its domain");
     complains(

@@ -60,6 +60,11 @@ pub(crate) struct FilterArguments {
     /// Budget as mu, instead of epsilon and delta, for the kind gdp
     #[arg(long, value_name = "MU", allow_hyphen_values = true)]
     mu: Option<Decimal>,
+    /// For the kind clock with --plan: the share of the budget that is kept for what is not in the plan.
+    ///
+    /// At least so much; what the plan does not need is added to it. 0 <= share < 1. [default: 0]
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true, requires = "plan")]
+    reserve: Option<Decimal>,
     #[command(flatten)]
     orders: OrderArguments,
 }
@@ -85,7 +90,7 @@ impl FilterArguments {
 
     /// Whether nothing was said about a filter.
     fn is_silent(&self) -> bool {
-        let numbers = [&self.epsilon, &self.delta, &self.slack, &self.rho, &self.mu];
+        let numbers = [&self.epsilon, &self.delta, &self.slack, &self.rho, &self.mu, &self.reserve];
         numbers.iter().all(|number| number.is_none()) && self.kind == FilterKind::default() && self.orders.is_silent()
     }
 }
@@ -127,6 +132,7 @@ impl FilterArguments {
             orders,
             weights,
             plan,
+            reserve: number(self.reserve.as_ref()),
         }
     }
 }

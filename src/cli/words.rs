@@ -102,8 +102,9 @@ pub(crate) struct OrderArguments {
     weights: Option<Vec<String>>,
     /// Plan (TOML or JSON) to be tightest for; requests may differ from it.
     ///
-    /// Puts the weights on the order that the plan would use. For the filters mixture and union and the odometers
-    /// ville-mixture and ville-union. See docs/filters.md.
+    /// A clock starts with the steps of the plan, which are then paid for by themselves. The filters mixture and union and
+    /// the odometers ville-mixture and ville-union put their weights on the order that the plan would use. See
+    /// docs/filters.md.
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
     /// Which two datasets are neighbors [default: the plan's, or add-remove]

@@ -114,7 +114,7 @@ fn mixture(case: &mut Check<'_>) -> Option<()> {
     let Some(mut filter) = filter else { return Some(()) };
     for (margin, cost) in texts(case.output("log_margins")).iter().zip(&costs) {
         let charge = filter.price(cost).ok()?;
-        let sums = filter.sums().plus(&charge, 1);
+        let sums = filter.sums().plus(charge.lanes(), 1);
         let delta = case.near("delta") * exp(-parse_nearest(margin)?);
         if delta > 0.0 && delta < 0.5 {
             let at_edge = Budget::new(Epsilon::new(1e6).ok()?, Delta::new(delta).ok()?).ok()?;

@@ -101,7 +101,13 @@ pub(crate) fn known_profile(cost: &Cost) -> impl Fn(Epsilon) -> Delta {
     let own = Orders::new(own).ok().filter(|own| own.as_slice().len() > 1);
     let curve = cost.curve(&own.unwrap_or_else(Orders::standard));
     move |epsilon| {
-        let Some(rho) = rho else { return least_delta(&curve, Conversion::Exact, epsilon).0 };
+        let Some(rho) = rho else {
+            let (delta, order) = least_delta(&curve, Conversion::Cks, epsilon);
+            let at = |order| curve.points().find(|point| point.0 == order).map(|point| point.1);
+            let exact =
+                order.and_then(at).zip(order).map(|(value, order)| Conversion::Exact.delta(order, value, epsilon));
+            return exact.filter(|exact| *exact < delta).unwrap_or(delta);
+        };
         let (delta, order) = zcdp::delta(Conversion::Cks, rho, epsilon);
         let exact = order.map(|order| Conversion::Exact.delta(order, zcdp::at_order(rho, order), epsilon));
         exact.filter(|exact| *exact < delta).unwrap_or(delta)

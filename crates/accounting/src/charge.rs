@@ -6,11 +6,14 @@
 use crate::convert::pointwise::dp_to_pointwise;
 use crate::cost::Cost;
 use crate::curve::Orders;
-use crate::loss::clock::Levels;
+use crate::loss::clock::Reference;
 use crate::mechanism::Single;
 use crate::params::{Count, Delta, Divergence, Epsilon, Neighbors, Order};
 use paygo_numeric::{Amount, Interval};
 use std::sync::Arc;
+
+/// A charge on a clock has so many parts at most: what is made of more mechanisms is paid for as one.
+const MAX_PARTS: usize = 64;
 
 /// The numbers in which a filter or an odometer keeps its sums.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +28,9 @@ pub enum Currency {
     Pure,
     /// For the boundaries of \[W\]: ρ, the drift of pointwise steps and the sum of their δ.
     Pointwise,
-    /// A payment at each level of a clock, and ε (T53). Charges have a number for each level; of payments there is one sum.
-    Clock(Levels),
+    /// What is paid on a clock, in each of its coins (T53), and beside it the Rényi divergence at each order, of which that at ∞ may admit. Charges have
+    /// a price at each of its levels instead of what is paid.
+    Clock(Reference, Orders),
 }
 
 impl Currency {
@@ -43,7 +47,7 @@ impl Currency {
             Self::Rho | Self::Pointwise => "rho",
             Self::MuSquared => "mu",
             Self::Pure => "pure epsilon",
-            Self::Clock(_) => "price on the clock",
+            Self::Clock(..) => "price on the clock",
         }
     }
 
@@ -53,31 +57,35 @@ impl Currency {
         match self {
             Self::Renyi(orders) => orders.as_slice().len(),
             Self::Rho | Self::MuSquared => 1,
-            Self::Pure | Self::Clock(_) => 2,
+            Self::Pure => 2,
             Self::Pointwise => 3,
+            Self::Clock(reference, orders) => reference.coins() + orders.as_slice().len(),
+        }
+    }
+
+    /// How many numbers a charge has: on a clock a price at each level.
+    #[must_use]
+    pub fn price_lanes(&self) -> usize {
+        match self {
+            Self::Renyi(_) | Self::Rho | Self::MuSquared | Self::Pure | Self::Pointwise => self.lanes(),
+            Self::Clock(reference, orders) => reference.lanes() + orders.as_slice().len(),
         }
     }
 
     /// The price of one mechanism, lane by lane; `None` when it has none.
     fn lanes_of(&self, cost: &Cost) -> Option<Vec<Amount>> {
         match self {
-            Self::Renyi(orders) => {
-                let curve = cost.curve(orders);
-                let lane = |(order, value): (Order, Divergence)| {
-                    let amount = Amount::from_f64_up(value.get());
-                    // At order ∞ the sum of the pure ε is exact where they were given as decimals.
-                    let exact = if order.get() == f64::INFINITY { cost.total_epsilon() } else { None };
-                    exact.map_or(amount, |exact| exact.amount.min(amount))
-                };
-                Some(curve.points().map(lane).collect())
-            }
+            Self::Renyi(orders) => Some(divergences(cost, orders)),
             Self::Rho => Some(vec![cost.total_rho()?.amount]),
             Self::MuSquared => Some(vec![cost.total_mu_squared()?.amount]),
             Self::Pure => Some(vec![cost.total_epsilon()?.amount, cost.total_rho()?.amount]),
             Self::Pointwise => pointwise(cost),
-            Self::Clock(levels) => {
-                let mut lanes = levels.prices(cost);
-                lanes.push(cost.total_epsilon().map_or(Amount::INFINITE, |sum| sum.amount));
+            Self::Clock(reference, orders) => {
+                // What has no law there may still have a curve.
+                let mut lanes = reference.prices(cost).unwrap_or_else(|| vec![Amount::INFINITE; reference.lanes()]);
+                // Nothing that is lost in rounding is free: a unit is more than any double that became 0.
+                let least = if cost.is_null() { Amount::ZERO } else { Amount::UNIT };
+                lanes.extend(divergences(cost, orders).into_iter().map(|amount| amount.max(least)));
                 Some(lanes)
             }
         }
@@ -92,34 +100,39 @@ impl Currency {
         if cost.neighbors() != neighbors {
             return Err(Unpriced::Neighbors { given: cost.neighbors(), expected: neighbors });
         }
-        // On a clock it matters how often: prices are those of one.
-        let (one, repeats) = match &**self {
-            Self::Clock(_) => cost.as_repeat(),
-            Self::Renyi(_) | Self::Rho | Self::MuSquared | Self::Pure | Self::Pointwise => (cost.clone(), Count::ONE),
+        // On a clock it matters how often: prices are those of one of each mechanism.
+        let parts = match &**self {
+            Self::Clock(..) => cost.units(MAX_PARTS),
+            Self::Renyi(_) | Self::Rho | Self::MuSquared | Self::Pure | Self::Pointwise => {
+                vec![(cost.clone(), Count::ONE)]
+            }
         };
-        let lanes = self.lanes_of(&one).ok_or_else(|| self.no_price(cost))?;
-        // A Rényi curve may be unknown at some orders, a pure ε may be missing where ρ is finite; not at all.
-        // On a clock a price that is infinite is more than the clock holds.
-        if lanes.iter().all(|amount| amount.is_infinite()) && !matches!(**self, Self::Clock(_)) {
+        let mut lanes = Vec::new();
+        for (part, _) in &parts {
+            lanes.extend(self.lanes_of(part).ok_or_else(|| self.no_price(part))?);
+        }
+        let is_clock = matches!(**self, Self::Clock(..));
+        if lanes.chunks(self.price_lanes()).any(|part| part.iter().all(|amount| amount.is_infinite())) {
             return Err(Unpriced::Infinite { currency: self.word() });
         }
-        if !cost.is_null() && lanes.contains(&Amount::ZERO) && !matches!(**self, Self::Pointwise) {
+        if !cost.is_null() && lanes.contains(&Amount::ZERO) && !matches!(**self, Self::Pointwise) && !is_clock {
             return Err(Unpriced::Underflow { currency: self.word() });
         }
         let slack = if matches!(**self, Self::Pointwise) { Amount::ZERO } else { cost.total_slack().amount };
-        let (currency, cost, repeats) = (Arc::clone(self), Arc::new(cost.clone()), repeats.get());
-        Ok(Charge { currency, neighbors, cost, lanes, repeats, slack })
+        let repeats = parts.iter().map(|(_, count)| count.get()).collect();
+        let lanes = Lanes { amounts: lanes, repeats, slack };
+        Ok(Charge { currency: Arc::clone(self), neighbors, cost: Arc::new(cost.clone()), lanes })
     }
 
     fn no_price(&self, cost: &Cost) -> Unpriced {
         let has = |single: &Single| match self {
-            Self::Renyi(_) | Self::Clock(_) => true,
+            Self::Renyi(_) | Self::Clock(..) => true,
             Self::Rho | Self::Pointwise => single.family().rho().is_some(),
             Self::MuSquared => single.family().mu().is_some(),
             Self::Pure => single.family().approximate().is_some() && single.family().rho().is_some(),
         };
         let works = match self {
-            Self::Renyi(_) | Self::Clock(_) => "any mechanism",
+            Self::Renyi(_) | Self::Clock(..) => "any mechanism",
             Self::Rho | Self::Pointwise => "any mechanism but `renyi`; a mixture takes that too",
             Self::MuSquared => {
                 "gaussian, gdp, partitioned_epoch and balls_and_bins_epoch; a mixture takes any mechanism"
@@ -135,6 +148,17 @@ impl Currency {
             works,
         }
     }
+}
+
+/// The divergence at each order; at ∞ the sum of the pure ε, exact where they were given as decimals.
+fn divergences(cost: &Cost, orders: &Orders) -> Vec<Amount> {
+    let curve = cost.curve(orders);
+    let lane = |(order, value): (Order, Divergence)| {
+        let amount = Amount::from_f64_up(value.get());
+        let exact = if order.get() == f64::INFINITY { cost.total_epsilon() } else { None };
+        exact.map_or(amount, |exact| exact.amount.min(amount))
+    };
+    curve.points().map(lane).collect()
 }
 
 /// ρ, drift and δ of pointwise steps (Part 2.5), each (ε, δ)-DP step first made pointwise at 2ε (T36).
@@ -202,41 +226,133 @@ pub enum Unpriced {
     },
 }
 
+/// What a charge adds, without what it is for: one part, or on a clock one for each of its mechanisms, which is paid for as often as it repeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lanes {
+    /// One part after the other.
+    amounts: Vec<Amount>,
+    repeats: Vec<u64>,
+    slack: Amount,
+}
+
+impl Lanes {
+    /// As they were stored; `None` when their number is not the currency's.
+    #[must_use]
+    pub fn from_stored(currency: &Currency, amounts: Vec<Amount>, repeats: Vec<u64>, slack: Amount) -> Option<Self> {
+        let is_clock = matches!(currency, Currency::Clock(..));
+        let fits = Some(amounts.len()) == currency.price_lanes().checked_mul(repeats.len());
+        let repeated = !repeats.is_empty() && !repeats.contains(&0) && (is_clock || repeats == [1]);
+        (fits && repeated).then_some(Self { amounts, repeats, slack })
+    }
+
+    /// The amounts in the lanes of each part, and how often they are to be counted.
+    pub fn parts(&self) -> impl Iterator<Item = (&[Amount], u64)> {
+        let lanes = self.amounts.len() / self.repeats.len();
+        self.amounts.chunks(lanes).zip(self.repeats.iter().copied())
+    }
+
+    /// All amounts, one part after the other.
+    #[must_use]
+    pub fn amounts(&self) -> &[Amount] {
+        &self.amounts
+    }
+
+    /// How often each part is to be counted: once, but on a clock.
+    #[must_use]
+    pub fn repeats(&self) -> &[u64] {
+        &self.repeats
+    }
+
+    /// The sum in each lane.
+    #[must_use]
+    pub fn totals(&self) -> Vec<Amount> {
+        let mut totals = vec![Amount::ZERO; self.amounts.len() / self.repeats.len()];
+        for (amounts, repeats) in self.parts() {
+            for (total, amount) in totals.iter_mut().zip(amounts) {
+                *total = total.plus(amount.times(repeats));
+            }
+        }
+        totals
+    }
+
+    /// The probability of the event outside which the amounts hold: of all of it.
+    #[must_use]
+    pub const fn slack(&self) -> Amount {
+        self.slack
+    }
+}
+
+/// What is held for charges that may still be given back: the sum in each of the lanes that charges have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    amounts: Vec<Amount>,
+    slack: Amount,
+}
+
+impl Held {
+    /// All of a charge.
+    #[must_use]
+    pub fn of(charge: &Lanes) -> Self {
+        Self::new(charge.totals(), charge.slack)
+    }
+
+    pub(crate) const fn new(amounts: Vec<Amount>, slack: Amount) -> Self {
+        Self { amounts, slack }
+    }
+
+    /// Sums that were stored; `None` when their number is not the currency's.
+    #[must_use]
+    pub fn from_stored(currency: &Currency, amounts: Vec<Amount>, slack: Amount) -> Option<Self> {
+        (amounts.len() == currency.price_lanes()).then_some(Self { amounts, slack })
+    }
+
+    /// The sum in each lane.
+    #[must_use]
+    pub fn amounts(&self) -> &[Amount] {
+        &self.amounts
+    }
+
+    /// The sum of the slacks.
+    #[must_use]
+    pub const fn slack(&self) -> Amount {
+        self.slack
+    }
+
+    /// These without some that are among them; `None` where something infinite is, from which nothing can be taken.
+    pub(crate) fn less(&self, other: &Self) -> Option<Self> {
+        let known = |(all, some): (&Amount, &Amount)| !all.is_infinite() && !some.is_infinite() && some <= all;
+        let less = || self.amounts.iter().zip(&other.amounts).map(|(all, some)| all.minus(*some)).collect();
+        let all = self.amounts.iter().chain([&self.slack]).zip(other.amounts.iter().chain([&other.slack])).all(known);
+        all.then(|| Self { amounts: less(), slack: self.slack.minus(other.slack) })
+    }
+
+    /// Whether it is nothing.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.slack == Amount::ZERO && self.amounts.iter().all(|amount| *amount == Amount::ZERO)
+    }
+
+    /// These and those.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let amounts = self.amounts.iter().zip(&other.amounts).map(|(a, b)| a.plus(*b)).collect();
+        Self { amounts, slack: self.slack.plus(other.slack) }
+    }
+}
+
 /// A cost in one currency, as exact amounts. Made by [`Currency::price`] alone.
 #[derive(Clone, Debug)]
 pub struct Charge {
     currency: Arc<Currency>,
     neighbors: Neighbors,
     cost: Arc<Cost>,
-    /// Of one, where they are repeated.
-    lanes: Vec<Amount>,
-    repeats: u64,
-    slack: Amount,
+    lanes: Lanes,
 }
 
 impl Charge {
-    /// The amount in each lane: of all of it, but on a clock of one of [`Charge::repeats`].
+    /// What it adds.
     #[must_use]
-    pub fn lanes(&self) -> &[Amount] {
+    pub const fn lanes(&self) -> &Lanes {
         &self.lanes
-    }
-
-    /// How often the amounts are to be counted.
-    #[must_use]
-    pub const fn repeats(&self) -> u64 {
-        self.repeats
-    }
-
-    /// The probability of the event outside which the amounts hold.
-    #[must_use]
-    pub const fn slack(&self) -> Amount {
-        self.slack
-    }
-
-    /// The amounts as sums, to be stored.
-    #[must_use]
-    pub fn to_sums(&self) -> Sums {
-        Sums { lanes: self.lanes.clone(), slack: self.slack }
     }
 
     /// What is charged for.
@@ -272,38 +388,37 @@ impl Sums {
         (lanes.len() == currency.lanes()).then_some(Self { lanes, slack })
     }
 
-    /// These and a charge, `count` times.
+    /// These and a charge, `count` times; everything becomes infinite when their numbers differ, since they are in different currencies then.
     #[must_use]
-    pub fn plus(&self, charge: &Charge, count: u64) -> Self {
-        let lanes = self.lanes.iter().zip(&charge.lanes);
-        Self {
-            lanes: lanes.map(|(sum, amount)| sum.plus(amount.times(count))).collect(),
-            slack: self.slack.plus(charge.slack.times(count)),
-        }
+    pub fn plus(&self, charge: &Lanes, count: u64) -> Self {
+        let mut sums = self.clone();
+        sums.add(charge, count);
+        sums
     }
 
-    /// Other sums in the lanes, and the slack of a charge `count` times.
-    pub(crate) fn moved(&self, lanes: Vec<Amount>, charge: &Charge, count: u64) -> Self {
-        Self { lanes, slack: self.slack.plus(charge.slack.times(count)) }
+    /// Adds a charge, `count` times, as [`Sums::plus`] does.
+    pub(crate) fn add(&mut self, charge: &Lanes, count: u64) {
+        for (amounts, repeats) in charge.parts() {
+            if self.lanes.len() != amounts.len() {
+                self.lanes.fill(Amount::INFINITE);
+            }
+            for (sum, amount) in self.lanes.iter_mut().zip(amounts) {
+                *sum = sum.plus(amount.times(repeats).times(count));
+            }
+        }
+        self.slack = self.slack.plus(charge.slack.times(count));
     }
 
-    /// Adds those; everything becomes infinite when their numbers differ, since they are in different currencies then.
-    pub fn add_stored(&mut self, other: &Self) {
-        if self.lanes.len() != other.lanes.len() {
-            self.lanes.fill(Amount::INFINITE);
-        }
-        for (sum, amount) in self.lanes.iter_mut().zip(&other.lanes) {
-            *sum = sum.plus(*amount);
-        }
-        self.slack = self.slack.plus(other.slack);
+    /// These and what is held.
+    #[must_use]
+    pub fn and(&self, held: &Held) -> Self {
+        let lanes = self.lanes.iter().zip(&held.amounts).map(|(sum, held)| sum.plus(*held)).collect();
+        Self { lanes, slack: self.slack.plus(held.slack) }
     }
 
-    /// Adds a charge.
-    pub(crate) fn add(&mut self, charge: &Charge) {
-        for (sum, amount) in self.lanes.iter_mut().zip(&charge.lanes) {
-            *sum = sum.plus(*amount);
-        }
-        self.slack = self.slack.plus(charge.slack);
+    /// Other sums in the lanes, and more slack.
+    pub(crate) fn moved(&self, lanes: Vec<Amount>, slack: Amount) -> Self {
+        Self { lanes, slack: self.slack.plus(slack) }
     }
 
     /// The sum in each lane.

@@ -215,10 +215,13 @@ impl Cost {
         total(&self.parts, &Bound::ZERO, &slack_of).unwrap_or(Bound::INFINITE)
     }
 
-    /// The sum of the payments at each of so many levels.
-    pub(crate) fn total_payments(&self, levels: usize, of: &impl Fn(&Single, Count) -> Vec<Amount>) -> Vec<Amount> {
-        let nothing = vec![Amount::ZERO; levels];
-        total(&self.parts, &nothing, &|single, count| Some(of(single, count))).unwrap_or(nothing)
+    /// The sum of the payments at each of so many levels; `None` when a mechanism has none.
+    pub(crate) fn total_payments(
+        &self,
+        levels: usize,
+        of: &impl Fn(&Single, Count) -> Option<Vec<Amount>>,
+    ) -> Option<Vec<Amount>> {
+        total(&self.parts, &vec![Amount::ZERO; levels], of)
     }
 
     /// Whether nothing depends on the data outside the slack: every parameter that carries loss was declared to be zero.
@@ -234,6 +237,18 @@ impl Cost {
         let mut word = None;
         visit(&self.parts, &mut |single| word = word.or_else(|| (!holds(single)).then(|| single.word())));
         word
+    }
+
+    /// Each of its mechanisms once, and how often it is asked for; if they are more than so many, all as one.
+    pub(crate) fn units(&self, most: usize) -> Vec<(Self, Count)> {
+        if self.parts.len() > most {
+            return vec![self.as_repeat()];
+        }
+        let unit = |part: &Repeated| {
+            let once = Repeated { of: part.of.clone(), count: Count::ONE };
+            (Self { neighbors: self.neighbors, parts: vec![once] }, part.count)
+        };
+        self.parts.iter().map(unit).collect()
     }
 
     /// This cost as a smaller one, repeated as often as possible.

@@ -149,7 +149,8 @@ fn the_mixture_finds_its_worst_loss_however_far_it_lies() {
         epsilon: Epsilon::from_decimal("0.00262594285924254").expect("an epsilon"),
     }));
     let charge = filter.price(&one).expect("a price");
-    let allowed: Vec<bool> = (1..=12).map(|n| filter.rule().allows(filter.sums().plus(&charge, n).lanes())).collect();
+    let allowed: Vec<bool> =
+        (1..=12).map(|n| filter.rule().allows(filter.sums().plus(charge.lanes(), n).lanes())).collect();
     let room = filter.room_for(&charge, 12);
     assert!(room >= 8, "{allowed:?}");
     assert_eq!(allowed, (1..=12).map(|n| n <= room).collect::<Vec<_>>());
@@ -158,7 +159,7 @@ fn the_mixture_finds_its_worst_loss_however_far_it_lies() {
         epsilon: Epsilon::from_decimal("0.035").expect("an epsilon"),
     }));
     let charge = filter.price(&one).expect("a price");
-    let meter = |n: u64| filter.meters_of(&filter.sums().plus(&charge, n))[0].spent;
+    let meter = |n: u64| filter.meters_of(&filter.sums().plus(charge.lanes(), n))[0].spent;
     assert!((1..30).all(|n| meter(n) <= meter(n + 1)), "{:?}", (1..30).map(meter).collect::<Vec<_>>());
 }
 
@@ -421,7 +422,7 @@ proptest! {
         let charge = filter.price(&single(Single::RandomizedResponse(RandomizedResponse { epsilon: step }))).expect("a price");
         let readings: Vec<(bool, f64)> = (1..60)
             .map(|n| {
-                let sums = filter.sums().plus(&charge, n);
+                let sums = filter.sums().plus(charge.lanes(), n);
                 (filter.rule().allows(sums.lanes()), filter.rule().least_epsilon(sums.lanes()).get())
             })
             .collect();
@@ -431,7 +432,7 @@ proptest! {
         }
         // Any sums, and smaller ones in some of the lanes.
         let n = readings.iter().take_while(|(allowed, _)| *allowed).count() as u64 + 1;
-        let large = filter.sums().plus(&charge, n);
+        let large = filter.sums().plus(charge.lanes(), n);
         let mut place = cut;
         let less = |lane: &Amount| {
             place = (place + 0.618).fract();
@@ -466,17 +467,17 @@ fn what_is_replayed_counts() {
     let mut asked = filter.clone();
     let most = filter.room_for(&charge, 1 << 20);
     for _ in 0..most {
-        filter.replay(&charge.to_sums());
+        filter.replay(charge.lanes());
     }
     assert!(filter.is_within_budget() && filter.objects_to(&charge) == Some(Reason::Budget));
     while asked.admit(&charge).is_admitted() {}
     assert_eq!(asked, filter, "a log replayed is the filter that wrote it");
     // One too many was stored: nothing more fits, and it says so.
-    filter.replay(&charge.to_sums());
+    filter.replay(charge.lanes());
     assert!(!filter.is_within_budget());
     // Sums of another currency: doubt costs.
     let other = Filter::new(Zcdp::with_limit(Amount::ONE, Amount::ZERO).expect("a rule"), Neighbors::AddRemove);
-    let foreign = other.price(&gaussian_noise(20.0)).expect("a price").to_sums();
+    let foreign = other.price(&gaussian_noise(20.0)).expect("a price").lanes().clone();
     let mut empty = Filter::new(filter.rule().clone(), Neighbors::AddRemove);
     empty.replay(&foreign);
     assert!(!empty.is_within_budget());

@@ -174,9 +174,13 @@ fn laplace_and_randomized_response_and_mixtures() {
     let with = delta_at(&mixed, 1.5).expect("a row");
     let without = delta_at(&sampled(0.01, 1.0, 100), 1.5).expect("a row");
     assert!(with >= 1e-5 + without * 0.99, "{with} {without}");
-    // Mechanisms without a known pair of laws have no row.
+    // What is known by its ρ alone is priced by its profile, at no less than Gaussian noise of that ρ.
     let zcdp = cost(Mechanism::from(Zcdp { rho: paygo_accounting::params::Rho::new(0.1).expect("rho") }), 1);
-    assert!(row(&zcdp, Question::EpsilonAt(Delta::new(1e-5).expect("delta"))).is_none());
+    let renyi = rows(&zcdp, Question::EpsilonAt(Delta::new(1e-5).expect("delta")));
+    let renyi = renyi.iter().find(|row| row.method == "renyi-exact").expect("a row").epsilon.get();
+    let noise = epsilon_at(&cost(Mechanism::gaussian(5f64.sqrt()).expect("mechanism"), 1), 1e-5);
+    let ours = epsilon_at(&zcdp, 1e-5);
+    assert!(ours > noise && ours <= renyi * 1.01, "{noise} {ours} {renyi}");
 }
 
 /// ε or δ, at least and at most.

@@ -186,7 +186,7 @@ fn steps_with_a_delta_of_their_own() {
     assert!(matches!(odometer.observe(&charge), Err(Unobserved::Slack { .. })));
     assert!(odometer == before && reading < Epsilon::INFINITE);
     // The drift of such a step is there: V/2 = ε′²/2 = 0.02, and (1 + e^{−0.2})·δ′ on top.
-    assert!(charge.lanes()[0] >= amount("0.02") && charge.lanes()[1] > charge.lanes()[2]);
+    assert!(charge.lanes().amounts()[0] >= amount("0.02") && charge.lanes().amounts()[1] > charge.lanes().amounts()[2]);
     // Without slack not even one.
     let mut none = Odometer::new(Stitched::new(d, Amount::ZERO).expect("b"), Neighbors::AddRemove);
     let error = none.observe(&charge).expect_err("no slack").to_string();

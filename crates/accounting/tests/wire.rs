@@ -198,15 +198,18 @@ fn an_order_is_read_down_wherever_it_is_written() {
 
 #[test]
 fn filters_in_words() {
-    use paygo_accounting::filter::{AnyRule, Budget, Mixture, Rule, Zcdp};
+    use paygo_accounting::filter::{AnyRule, Budget, Clock, Mixture, Rule, Zcdp};
     use paygo_accounting::wire::FilterWords;
     use paygo_numeric::Amount;
     let rule = |text: &str| serde_json::from_str::<FilterWords>(text).expect("words").rule();
-    let mixture = Mixture::new(Budget::from_decimal("1", "1e-6").expect("a budget")).expect("a rule");
+    let budget = Budget::from_decimal("1", "1e-6").expect("a budget");
+    let clock = AnyRule::from(Clock::new(budget).expect("a rule"));
     // A JSON number is the decimal number that was written, as text is.
-    for words in [r#"{"epsilon": 1, "delta": 1e-6}"#, r#"{"kind": "mixture", "epsilon": "1", "delta": "0.000001"}"#] {
-        assert_eq!(rule(words), Ok(AnyRule::from(mixture.clone())), "{words}");
+    for words in [r#"{"epsilon": 1, "delta": 1e-6}"#, r#"{"kind": "clock", "epsilon": "1", "delta": "0.000001"}"#] {
+        assert_eq!(rule(words), Ok(clock.clone()), "{words}");
     }
+    let mixture = AnyRule::from(Mixture::new(budget).expect("a rule"));
+    assert_eq!(rule(r#"{"kind": "mixture", "epsilon": 1, "delta": 1e-6}"#), Ok(mixture));
     let zcdp = Zcdp::with_limit(Amount::from_decimal_down("0.1").expect("an amount"), Amount::ZERO).expect("a rule");
     assert_eq!(rule(r#"{"kind": "zcdp", "rho": 0.1}"#), Ok(zcdp.into()));
     for (words, word) in [
@@ -215,10 +218,13 @@ fn filters_in_words() {
         (r#"{"kind": "approximate", "epsilon": 1, "delta": 1e-6}"#, "approximate"),
         (r#"{"kind": "fixed-order", "epsilon": 1, "delta": 1e-6}"#, "fixed-order"),
         (r#"{"kind": "union", "epsilon": 1, "delta": 1e-6, "orders": [20, 40, "inf"]}"#, "union"),
-        (r#"{"epsilon": 1, "delta": 1e-6, "orders": [20, 40], "weights": ["0.5", "0.5"], "slack": 1e-7}"#, "mixture"),
+        (
+            r#"{"kind": "mixture", "epsilon": 1, "delta": 1e-6, "orders": [20, 40], "weights": ["0.5", "0.5"], "slack": 1e-7}"#,
+            "mixture",
+        ),
         (
             r#"{"epsilon": 3, "plan": {"delta": 1e-5, "releases": [{"mechanism": {"gaussian": {"noise_multiplier": 2}}}]}}"#,
-            "mixture",
+            "clock",
         ),
     ] {
         assert_eq!(rule(words).map(|rule| rule.word()), Ok(word), "{words}");
@@ -233,7 +239,12 @@ fn filters_in_words() {
         (r#"{"kind": "zcdp", "rho": 1, "epsilon": 1}"#, "give rho or mu, or epsilon and delta"),
         (r#"{"kind": "gdp", "mu": 1, "slack": 0.1}"#, "slack does not go with"),
         (r#"{"epsilon": 1, "delta": 1e-6, "slack": 1}"#, "slack = 1"),
-        (r#"{"epsilon": 1, "delta": 1e-6, "weights": [1]}"#, "number of weights"),
+        (r#"{"kind": "mixture", "epsilon": 1, "delta": 1e-6, "weights": [1]}"#, "number of weights"),
+        (
+            r#"{"epsilon": 1, "delta": 1e-6, "orders": [2]}"#,
+            "orders does not go with this kind; expected kind mixture or union",
+        ),
+        (r#"{"epsilon": 1, "delta": 1e-6, "reserve": "0.1"}"#, "plan is missing"),
     ] {
         let said = rule(words).expect_err(words).to_string();
         assert!(said.contains(complaint), "{words}: {said}");

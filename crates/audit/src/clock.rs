@@ -7,7 +7,7 @@ use crate::filters::TwoPoint;
 use paygo_accounting::charge::Charge;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::curve::{Orders, RenyiCurve};
-use paygo_accounting::filter::{Clock, Filter};
+use paygo_accounting::filter::{Clock, Filter, Rule as _};
 use paygo_accounting::mechanism::{Mechanism, RandomizedResponse, Renyi, Single};
 use paygo_accounting::params::{Epsilon, Neighbors};
 use paygo_numeric::Amount;
@@ -63,7 +63,7 @@ impl Move {
 /// How moves are paid for.
 pub trait Prices {
     /// What is left of the clock at first.
-    type Left: Copy + Eq + std::hash::Hash;
+    type Left: Clone + Eq + std::hash::Hash;
     /// Where the clock starts.
     fn start(&self) -> Self::Left;
     /// What is left after a move; `None` when it is refused.
@@ -85,24 +85,28 @@ impl Shipped {
 }
 
 impl Prices for Shipped {
-    /// The sums of what was paid, and of pure ε.
-    type Left = [Amount; 2];
+    /// The sums of what was paid, and of pure ε, which is last among all sums.
+    type Left = Vec<Amount>;
 
-    fn start(&self) -> [Amount; 2] {
-        [Amount::ZERO; 2]
+    fn start(&self) -> Vec<Amount> {
+        vec![Amount::ZERO; self.filter.rule().reference().coins() + 1]
     }
 
-    fn after(&mut self, spent: [Amount; 2], step: Move) -> Option<[Amount; 2]> {
+    fn after(&mut self, spent: Vec<Amount>, step: Move) -> Option<Vec<Amount>> {
         if !self.charges.contains_key(&step) {
             let charge = self.filter.price(&step.cost()?).ok()?;
             self.charges.insert(step, charge);
         }
         let (rule, neighbors) = (self.filter.rule().clone(), self.filter.neighbors());
-        let mut filter = Filter::resume(rule, neighbors, spent.to_vec(), Amount::ZERO)?;
-        filter
-            .admit(self.charges.get(&step)?)
-            .is_admitted()
-            .then(|| [filter.sums().lanes()[0], filter.sums().lanes()[1]])
+        let coins = rule.reference().coins();
+        // Other sums admit nothing: only an odometer reads them.
+        let mut lanes = vec![Amount::ZERO; rule.currency().lanes()];
+        lanes[..coins].copy_from_slice(&spent[..coins]);
+        *lanes.last_mut()? = *spent.last()?;
+        let mut filter = Filter::resume(rule, neighbors, lanes, Amount::ZERO)?;
+        let admitted = filter.admit(self.charges.get(&step)?).is_admitted();
+        let lanes = filter.sums().lanes();
+        admitted.then(|| lanes[..coins].iter().chain(lanes.last()).copied().collect())
     }
 }
 
@@ -206,14 +210,14 @@ pub fn game<P: Prices>(prices: &mut P, epsilon: f64, menu: &[Move], mirrored: bo
     }
     impl<P: Prices> Game<'_, P> {
         fn value(&mut self, loss: i32, left: P::Left) -> f64 {
-            if let Some(known) = self.known.get(&(loss, left)) {
+            if let Some(known) = self.known.get(&(loss, left.clone())) {
                 return *known;
             }
             let mut best = -exp_m1(-(f64::from(loss) * UNIT - self.epsilon).max(0.0));
             for &step in self.menu {
-                let Some(after) = self.prices.after(left, step) else { continue };
+                let Some(after) = self.prices.after(left.clone(), step) else { continue };
                 let seen = if self.mirrored { step.mirrored() } else { step };
-                let value = seen.outcomes().iter().map(|&(l, p)| p * self.value(loss + l, after)).sum();
+                let value = seen.outcomes().iter().map(|&(l, p)| p * self.value(loss + l, after.clone())).sum();
                 best = best.max(value);
             }
             self.known.insert((loss, left), best);

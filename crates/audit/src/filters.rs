@@ -53,7 +53,7 @@ impl Subject {
         let orders = match self {
             Self::Shipped(filter) => match &**filter.rule().currency() {
                 Currency::Renyi(orders) => orders.as_slice(),
-                Currency::Rho | Currency::MuSquared | Currency::Pure | Currency::Pointwise | Currency::Clock(_) => &[],
+                Currency::Rho | Currency::MuSquared | Currency::Pure | Currency::Pointwise | Currency::Clock(..) => &[],
             },
             Self::Literal(filter) => filter.orders().as_slice(),
         };

@@ -305,7 +305,7 @@ fn order_switch_jobs(jobs: &mut Vec<Job>) {
 fn clock_jobs(jobs: &mut Vec<Job>) -> Result<(), BudgetError> {
     let budget = Budget::new(Epsilon::new(EPSILON)?, Delta::new(DELTA)?)?;
     let rule = Clock::new(budget)?;
-    let start = rule.clock().to_f64_up();
+    let start = rule.reference().terms().noise.to_f64_up();
     let whole = Interval::point(gaussian::budget(budget.epsilon(), budget.delta()).get()).square().lo();
     for (adversary, menu) in clock::menus() {
         for mirrored in [false, true] {

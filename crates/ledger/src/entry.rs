@@ -195,8 +195,11 @@ pub enum Event {
         dataset: Name,
         /// What.
         mechanism: Mechanism,
-        /// How much of it in each lane.
+        /// How much of it in each lane; on a clock the price of one at each level, for each of its mechanisms.
         amounts: Vec<Decimal>,
+        /// How often each mechanism is asked for: once, but on a clock.
+        #[serde(default = "once", skip_serializing_if = "is_once")]
+        repeats: Vec<u64>,
         /// Its own δ.
         slack: Decimal,
     },
@@ -233,6 +236,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<u64>,
     },
+}
+
+fn once() -> Vec<u64> {
+    vec![1]
+}
+
+fn is_once(repeats: &[u64]) -> bool {
+    repeats == [1]
 }
 
 impl Event {

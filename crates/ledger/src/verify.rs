@@ -1,13 +1,14 @@
 //! Everything derived again from the log alone, by other code than that which decides.
 //!
 //! Lines are read as plain JSON, amounts as digits, sums as integers with the infinite ones counted apart. Only the question
-//! whether sums are within a budget is put to the same rules, since they are the theorems.
+//! whether sums are within a budget, and what is paid on a clock, is put to the same rules, since they are the theorems.
 
 use crate::entry::Digest;
 use crate::state::State;
 use crate::store::{Store, StoreError};
+use paygo_accounting::charge::{Held as OnClock, Lanes};
 use paygo_accounting::cost::Cost;
-use paygo_accounting::filter::{AnyRule, Rule};
+use paygo_accounting::filter::{AnyRule, Filter, FilterKind, Rule};
 use paygo_accounting::mechanism::Mechanism as Checked;
 use paygo_accounting::params::Neighbors as Relation;
 use paygo_accounting::stored::StoredRule;
@@ -70,6 +71,12 @@ struct Lane {
     infinite: u64,
 }
 
+impl Lane {
+    fn of(units: Option<u128>) -> Self {
+        Self { carry: 0, units: units.unwrap_or(0), infinite: u64::from(units.is_none()) }
+    }
+}
+
 impl Balance {
     fn add(&mut self, amounts: &Amounts) {
         self.lanes.resize(amounts.len().max(self.lanes.len()), Lane::default());
@@ -119,6 +126,8 @@ type Amounts = Vec<Option<u128>>;
 struct Held {
     accounts: Vec<String>,
     amounts: Amounts,
+    /// On a clock: the price, and what is held in each account.
+    on_clock: Option<(Lanes, Vec<OnClock>)>,
     expires: u64,
     mechanism: Value,
     used: u64,
@@ -130,6 +139,8 @@ struct StatedPrice {
     dataset: String,
     mechanism: Value,
     amounts: Amounts,
+    /// The same for a clock.
+    lanes: Option<Lanes>,
 }
 
 /// What is insisted on beside what the log says about itself.
@@ -157,6 +168,8 @@ struct Dataset {
     /// Accounts that something was admitted to since they were last found within their budgets.
     unchecked: BTreeSet<String>,
     balances: BTreeMap<String, Balance>,
+    /// Instead of balances where the rule is a clock: what is paid there depends on what is left. It is the rule that walks.
+    clocks: BTreeMap<String, Filter<AnyRule>>,
     /// `None` for a dataset without blocks.
     blocks: Option<BTreeSet<String>>,
     allowances: BTreeMap<String, Vec<String>>,
@@ -352,6 +365,11 @@ impl Derived {
         let account = format!("allowance {name}");
         // What was admitted under the ceiling as it was.
         dataset.check(&account)?;
+        if let Some(clock) = dataset.clocks.get_mut(&account) {
+            let follows = rule.may_follow(clock.rule());
+            *clock =
+                clock.under(rule.clone()).filter(|_| follows).ok_or("changes a clock to one that cannot follow it")?;
+        }
         dataset.rules.insert(account, rule);
         dataset.allowances.insert(name, members);
         Ok(())
@@ -362,19 +380,24 @@ impl Derived {
         for amount in texts(&event["amounts"]).iter().map(String::as_str).chain([text(event, "slack")?]) {
             amounts.push(units(amount)?);
         }
-        let lanes = self.dataset(event)?.rules[""].currency().lanes();
-        if amounts.len() != lanes + 1 {
+        let said = event.get("repeats").and_then(Value::as_array);
+        let repeats: Option<Vec<u64>> = said.map_or(Some(vec![1]), |all| all.iter().map(Value::as_u64).collect());
+        let repeats = repeats.ok_or("has no number of repeats")?;
+        let rule = &self.dataset(event)?.rules[""];
+        let is_clock = rule.kind() == FilterKind::Clock;
+        if amounts.len() != rule.currency().price_lanes() * repeats.len() + 1 || (repeats != [1] && !is_clock) {
             return Err("has other lanes than its dataset".to_owned());
         }
+        let lanes = is_clock.then(|| on_clock(rule, &amounts, repeats.clone())).transpose()?;
         if self.look.prices {
-            self.dataset(event)?.price_again(&event["mechanism"], &amounts)?;
+            self.dataset(event)?.price_again(&event["mechanism"], &amounts, &repeats)?;
         }
         let (dataset, mechanism) = (text(event, "dataset")?.to_owned(), event["mechanism"].clone());
         if self.prices[0].len() >= PRICES {
             self.prices.swap(0, 1);
             self.prices[0].clear();
         }
-        self.prices[0].insert(self.seq, StatedPrice { dataset, mechanism, amounts });
+        self.prices[0].insert(self.seq, StatedPrice { dataset, mechanism, amounts, lanes });
         Ok(())
     }
 
@@ -406,7 +429,7 @@ impl Derived {
             return Err(format!("decides id {id} of {by} again"));
         }
         self.ids.push(hash);
-        let StatedPrice { mechanism, amounts, .. } = self.price(event, "price")?;
+        let StatedPrice { mechanism, amounts, lanes, .. } = self.price(event, "price")?;
         let each = self.look.each;
         let refused = event.get("refused").is_some();
         let at = self.at;
@@ -428,8 +451,15 @@ impl Derived {
             self.decisions.1 += 1;
             return Ok(());
         }
+        let mut on_clock = Vec::new();
         for account in &accounts {
-            dataset.balances.entry(account.clone()).or_default().add(&amounts);
+            match &lanes {
+                None => dataset.balances.entry(account.clone()).or_default().add(&amounts),
+                Some(lanes) => {
+                    let clock = dataset.clock(account);
+                    if expires.is_some() { on_clock.push(clock.hold(lanes)) } else { clock.replay(lanes) }
+                }
+            }
             if !dataset.unchecked.contains(account) {
                 dataset.unchecked.insert(account.clone());
             }
@@ -439,7 +469,8 @@ impl Derived {
         }
         if let Some(expires) = expires {
             dataset.soonest = dataset.soonest.min(expires);
-            dataset.held.insert((by, id), Held { accounts, amounts, expires, mechanism, used: 0 });
+            let on_clock = lanes.map(|lanes| (lanes, on_clock));
+            dataset.held.insert((by, id), Held { accounts, amounts, on_clock, expires, mechanism, used: 0 });
         }
         self.decisions.0 += 1;
         Ok(())
@@ -451,7 +482,11 @@ impl Derived {
         dataset.expire(at);
         let held = dataset.held.get_mut(&key).ok_or("commits a reservation that is not open")?;
         match used.map(|used| used.as_u64().ok_or("has no number of what was used")).transpose()? {
-            None => drop(dataset.held.remove(&key)),
+            None => {
+                if let Some(held) = dataset.held.remove(&key) {
+                    dataset.spend(&held);
+                }
+            }
             Some(used) if (held.used..=unit(&held.mechanism).1).contains(&used) => held.used = used,
             Some(used) => return Err(format!("says {used} were used: fewer than before, or more than reserved")),
         }
@@ -467,20 +502,22 @@ impl Derived {
         let held = held.ok_or("cancels a reservation that is not open")?;
         let kept = match (kept, held.used) {
             (None, 0) => None,
-            (Some(kept), used) if used > 0 && is_repeat(&kept.mechanism, used, unit(&held.mechanism).0) => {
-                Some(kept.amounts)
-            }
+            (Some(kept), used) if used > 0 && is_repeat(&kept.mechanism, used, unit(&held.mechanism).0) => Some(kept),
             (_, used) => return Err(format!("does not keep charged what {used} of what was reserved cost")),
         };
         for account in &held.accounts {
             // The most that was ever charged is seen just before something is freed.
             dataset.check(account)?;
+            if held.on_clock.is_some() {
+                continue;
+            }
             let balance = dataset.balances.entry(account.clone()).or_default();
             balance.take(&held.amounts)?;
             if let Some(kept) = &kept {
-                balance.add(kept);
+                balance.add(&kept.amounts);
             }
         }
+        dataset.end(&held, kept.as_ref().and_then(|kept| kept.lanes.as_ref()));
         Ok(())
     }
 
@@ -511,7 +548,14 @@ impl Derived {
             let accounts = believed.accounts().map(|(account, sums)| (account.to_string(), sums));
             let ceilings = believed.allowances().map(|(name, _, sums)| (format!("allowance {name}"), sums));
             for (account, believed) in accounts.chain(ceilings) {
-                let sums = believed.filter().sums();
+                let sums = believed.filter().charged();
+                if let Some(clock) = dataset.clocks.get(&account) {
+                    if clock.sums() != believed.filter().sums() || clock.charged() != sums {
+                        let what = "the ledger believes something else than its log says";
+                        return Err(balance(format!("dataset {name}, {account}: {what}")));
+                    }
+                    continue;
+                }
                 let empty = Balance::default();
                 let balance_of = dataset.balances.get(&account).unwrap_or(&empty);
                 let (lanes, slack) = balance_of.amounts(sums.lanes().len());
@@ -530,8 +574,50 @@ impl Dataset {
     /// What has expired is held no more: it stays charged.
     fn expire(&mut self, at: u64) {
         if self.soonest <= at {
-            self.held.retain(|_, held| held.expires > at);
+            // In the order in which they expire: on a clock it matters.
+            let expired = |held: &Held| held.expires <= at;
+            let mut over: Vec<_> = self
+                .held
+                .iter()
+                .filter(|(_, held)| expired(held))
+                .map(|(key, held)| (held.expires, key.clone()))
+                .collect();
+            over.sort();
+            for (_, key) in over {
+                if let Some(held) = self.held.remove(&key) {
+                    self.spend(&held);
+                }
+            }
             self.soonest = self.held.values().map(|held| held.expires).min().unwrap_or(u64::MAX);
+        }
+    }
+
+    /// The clock of an account.
+    fn clock(&mut self, account: &str) -> &mut Filter<AnyRule> {
+        let rule = || self.rules.get(account).unwrap_or(&self.rules[""]).clone();
+        let new = Filter::new(rule(), self.neighbors.into());
+        self.clocks.entry(account.to_owned()).or_insert(new)
+    }
+
+    /// What was held on a clock is spent. Sums that add up hold it as they spend it.
+    fn spend(&mut self, held: &Held) {
+        self.end(held, held.on_clock.as_ref().map(|(lanes, _)| lanes));
+    }
+
+    /// What was held on a clock is given back, and so much is spent.
+    fn end(&mut self, held: &Held, spent: Option<&Lanes>) {
+        let Some((_, each)) = &held.on_clock else { return };
+        for (account, held) in held.accounts.iter().zip(each) {
+            let others = || {
+                let open = self.held.values().filter_map(|open| Some((&open.accounts, &open.on_clock.as_ref()?.1)));
+                let all = open.flat_map(|(accounts, each)| accounts.iter().zip(each));
+                all.filter(|(other, _)| *other == account).map(|(_, held)| held).collect()
+            };
+            let Some(clock) = self.clocks.get_mut(account) else { continue };
+            clock.release(held, others);
+            if let Some(spent) = spent {
+                clock.replay(spent);
+            }
         }
     }
 
@@ -540,6 +626,10 @@ impl Dataset {
     fn check(&mut self, account: &str) -> Result<(), String> {
         if !self.unchecked.remove(account) {
             return Ok(());
+        }
+        if let Some(clock) = self.clocks.get(account) {
+            let within = clock.is_within_budget();
+            return if within { Ok(()) } else { Err(format!("{account} was charged more than its budget")) };
         }
         let rule = self.rules.get(account).unwrap_or(&self.rules[""]);
         let Some(balance) = self.balances.get(account) else { return Ok(()) };
@@ -554,18 +644,23 @@ impl Dataset {
     ///
     /// Numbers that are not in quotes were once read as the doubles they are, and are now read as their text; a price from then may
     /// be some 10⁻¹⁶ of itself less. Either reading will do.
-    fn price_again(&self, mechanism: &Value, amounts: &Amounts) -> Result<(), String> {
-        self.covers(mechanism, amounts).or_else(|_| self.covers(&with_doubles(mechanism), amounts))
+    fn price_again(&self, mechanism: &Value, amounts: &Amounts, repeats: &[u64]) -> Result<(), String> {
+        let again = |mechanism: &Value| self.covers(mechanism, amounts, repeats);
+        again(mechanism).or_else(|_| again(&with_doubles(mechanism)))
     }
 
-    fn covers(&self, mechanism: &Value, amounts: &Amounts) -> Result<(), String> {
+    fn covers(&self, mechanism: &Value, amounts: &Amounts, repeats: &[u64]) -> Result<(), String> {
         let wrong = |error: &dyn std::fmt::Display| format!("has a mechanism that has no price: {error}");
         let words = Mechanism::deserialize(mechanism).map_err(|error| wrong(&error))?;
         let (neighbors, currency) = (Relation::from(self.neighbors), self.rules[""].currency());
         let checked = Checked::try_from(&words).map_err(|error| wrong(&error))?;
         let cost = Cost::of(&checked, neighbors).map_err(|error| wrong(&error))?;
         let charge = currency.price(&cost, neighbors).map_err(|error| wrong(&error))?;
-        for (said, costs) in amounts.iter().zip(charge.lanes().iter().chain([&charge.slack()])) {
+        let lanes = charge.lanes();
+        if lanes.repeats() != repeats {
+            return Err(format!("says it is the price of one of {repeats:?}; it is of one of {:?}", lanes.repeats()));
+        }
+        for (said, costs) in amounts.iter().zip(lanes.amounts().iter().chain([&lanes.slack()])) {
             let costs = units(&costs.to_string())?;
             let enough = match (said, costs) {
                 (None, _) => true,
@@ -578,6 +673,14 @@ impl Dataset {
         }
         Ok(())
     }
+}
+
+/// A price on a clock, as it is said: the slack last.
+fn on_clock(rule: &AnyRule, amounts: &Amounts, repeats: Vec<u64>) -> Result<Lanes, String> {
+    let balance = Balance { lanes: amounts.iter().map(|units| Lane::of(*units)).collect() };
+    let (lanes, slack) = balance.amounts(amounts.len() - 1);
+    Lanes::from_stored(rule.currency(), lanes, repeats, slack)
+        .ok_or_else(|| "has other lanes than its dataset".to_owned())
 }
 
 /// A mechanism with each number that is not in quotes written out as the double it is.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Asker, FakeClock, complaint, gaussian, name, on_every_store, read, repeat, spend};
 use paygo_accounting::cost::Cost;
-use paygo_accounting::filter::{Budget, Filter, Mixture};
+use paygo_accounting::filter::{Budget, Clock, Filter};
 use paygo_accounting::mechanism::Mechanism;
 use paygo_accounting::params::Neighbors;
 use paygo_ledger::state::Mistake;
@@ -17,7 +17,7 @@ const HOUR: u64 = 3_600_000;
 
 /// How many of a mechanism one filter admits.
 fn sequentially(epsilon: &str, noise_multiplier: f64) -> u64 {
-    let rule = Mixture::new(Budget::from_decimal(epsilon, "1e-6").expect("a budget")).expect("a rule");
+    let rule = Clock::new(Budget::from_decimal(epsilon, "1e-6").expect("a budget")).expect("a rule");
     let mut filter = Filter::new(rule, Neighbors::AddRemove);
     let mechanism = Mechanism::gaussian(noise_multiplier).expect("noise");
     let charge = filter.price(&Cost::of(&mechanism, Neighbors::AddRemove).expect("a cost")).expect("a price");

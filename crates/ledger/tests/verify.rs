@@ -167,8 +167,8 @@ fn forgeries() -> Vec<Forgery> {
             "a ceiling that was passed",
             None,
             vec![
-                ("/allowance_set/rule/mixture/budget/epsilon", json!(0.3)),
-                ("/allowance_set/rule/mixture/budget/epsilon_limit", json!("0.3")),
+                ("/allowance_set/rule/clock/clock", json!("0.004")),
+                ("/allowance_set/rule/clock/budget/epsilon_limit", json!("0.1")),
             ],
             "allowance a was charged more than its budget",
         ),

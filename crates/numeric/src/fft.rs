@@ -82,6 +82,12 @@ pub fn turn(angle: f64) -> Complex {
     Complex { re, im }
 }
 
+/// The angle of `x + iy`, in `(−π, π]`, within [`TURN_ERROR`] unit roundoffs of itself.
+#[must_use]
+pub fn angle(y: f64, x: f64) -> f64 {
+    libm::atan2(y, x)
+}
+
 /// Bound on `‖ŷ − y‖₂/‖y‖₂` for a transform of length `n`.
 #[must_use]
 pub fn relative_error(n: usize) -> f64 {
@@ -226,6 +232,25 @@ mod tests {
             let (a, b) = (big::from_f64(ours.re) - &re, big::from_f64(ours.im) - &im);
             let bound = big::from_f64(TURN_ERROR * f64::EPSILON / 2.0);
             assert!(&a * &a + &b * &b <= &bound * &bound, "angle {angle}");
+        }
+    }
+
+    /// What an angle is of is turned by it.
+    #[test]
+    fn angles_are_within_their_stated_error() {
+        for (x, y) in [(1.0, 1e-9), (1.0, -0.3), (0.999, 0.02), (-0.5, 0.7), (-1.0, -1e-3), (1e-3, 2.0)] {
+            let ours = angle(y, x);
+            // Of the turn by minus the angle, exactly: x·cos + y·sin and y·cos − x·sin; the latter is the error, times the modulus.
+            let (mut re, mut im) = (big::from_f64(0.0), big::from_f64(0.0));
+            let mut term = (big::from_f64(1.0), big::from_f64(0.0));
+            for k in 1..=80 {
+                (re, im) = (re + &term.0, im + &term.1);
+                let share = big::from_f64(ours) / big::from_f64(f64::from(k));
+                term = (-(&term.1 * &share), &term.0 * &share);
+            }
+            let off = big::from_f64(y) * &re - big::from_f64(x) * &im;
+            let bound = big::from_f64(TURN_ERROR * f64::EPSILON / 2.0 * ours.abs() * x.hypot(y) * 1.01);
+            assert!(&off * &off <= &bound * &bound, "{x} {y}");
         }
     }
 

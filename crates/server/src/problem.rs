@@ -120,7 +120,8 @@ const fn mistake_status(mistake: &Mistake) -> StatusCode {
         | Mistake::Closed(_)
         | Mistake::IdUsed(_)
         | Mistake::ReservationClosed { .. }
-        | Mistake::UsedMeanwhile(_) => StatusCode::CONFLICT,
+        | Mistake::UsedMeanwhile(_)
+        | Mistake::LowerCeiling { .. } => StatusCode::CONFLICT,
         Mistake::TokenGone => StatusCode::UNAUTHORIZED,
         Mistake::ExplicitCurve => StatusCode::FORBIDDEN,
         Mistake::UnknownBlock { .. }

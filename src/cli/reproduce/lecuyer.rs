@@ -157,7 +157,7 @@ fn odometer_chart() -> anyhow::Result<LineChart> {
 fn spent(rule: Mixture, epochs: u32) -> anyhow::Result<Vec<(f64, f64)>> {
     let filter = Filter::new(rule, Neighbors::AddRemove);
     let charge = filter.price(&epoch()?)?;
-    let after = |n: u32| filter.rule().least_epsilon(filter.sums().plus(&charge, n.into()).lanes()).get();
+    let after = |n: u32| filter.rule().least_epsilon(filter.sums().plus(charge.lanes(), n.into()).lanes()).get();
     over(1..=epochs, |n| Ok(after(n)))
 }
 

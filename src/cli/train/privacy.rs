@@ -3,7 +3,8 @@
 use super::noise::Noise;
 use anyhow::Context;
 use paygo_accounting::cost::Cost;
-use paygo_accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Mixture};
+use paygo_accounting::filter::{AnyRule, Budget, Clock, Filter, FixedOrder, Mixture};
+use paygo_accounting::loss::clock::MAX_KINDS;
 use paygo_accounting::params::{Neighbors, NoiseMultiplier, Order};
 use paygo_accounting::schedule::Schedule;
 use paygo_accounting::wire::{FilterKind, FilterWords, Neighbors as NeighborWords, Number};
@@ -61,6 +62,8 @@ pub(super) struct Checked {
     pub(super) allowance: Option<ExampleBudget>,
 }
 
+/// Rounds that a run has at most.
+const MAX_ROUNDS: u64 = 10_000_000;
 /// Epochs of different noise that are looked ahead.
 const MAX_AHEAD: u64 = 1000;
 
@@ -72,16 +75,7 @@ impl Checked {
 
     /// The rounds of a schedule, from the first: so many as are wanted, but of no more epochs than are looked ahead.
     pub(super) fn rounds_ahead(&self, sampler: &Sampler, wanted: u64) -> anyhow::Result<Rounds> {
-        let is_uniform = matches!(self.policy, Policy::Schedule(Schedule::Uniform { .. }));
-        let at_once = if is_uniform { wanted } else { sampler.rounds_per_epoch() };
-        let (mut ahead, mut left) = (Rounds::new(), wanted);
-        for epoch in 0..MAX_AHEAD {
-            let Some(noise) = self.policy.noise_multiplier(epoch).filter(|_| left > 0) else { break };
-            let count = at_once.min(left);
-            ahead.push((sampler.round(noise)?.cost().clone(), count));
-            left -= count;
-        }
-        Ok(ahead)
+        rounds_ahead(&self.policy, sampler, wanted, MAX_AHEAD)
     }
 
     /// How many rounds the budget covers, of those that are wanted, where noise follows a schedule; all, where that would take long to
@@ -92,6 +86,20 @@ impl Checked {
         let is_cut = ahead.len() as u64 == MAX_AHEAD && covered == ahead.iter().map(|(_, count)| count).sum::<u64>();
         Ok(if is_cut { wanted } else { covered })
     }
+}
+
+/// The rounds of a policy if nothing makes it change its mind, from the first: so many as are wanted, of so many epochs at most.
+fn rounds_ahead(policy: &Policy, sampler: &Sampler, wanted: u64, epochs: u64) -> anyhow::Result<Rounds> {
+    let changes = matches!(policy, Policy::Schedule(schedule) if !matches!(schedule, Schedule::Uniform { .. }));
+    let at_once = if !changes { wanted } else { sampler.rounds_per_epoch() };
+    let (mut ahead, mut left) = (Rounds::new(), wanted);
+    for epoch in 0..epochs {
+        let Some(noise) = policy.noise_multiplier(epoch).filter(|_| left > 0) else { break };
+        let count = at_once.min(left);
+        ahead.push((sampler.round(noise)?.cost().clone(), count));
+        left -= count;
+    }
+    Ok(ahead)
 }
 
 /// Rounds one after another: what one costs, and how often it comes in a row.
@@ -177,8 +185,34 @@ impl Privacy {
             (true, Batching::Poisson { .. }) => FilterKind::FixedOrder,
             (_, Batching::Full) | (false, Batching::Shuffled { .. }) if !integers => FilterKind::Gdp,
             (_, Batching::Full | Batching::Shuffled { .. }) => FilterKind::Zcdp,
-            (_, Batching::Poisson { .. } | Batching::BallsAndBins { .. }) => FilterKind::Mixture,
+            (_, Batching::Poisson { .. } | Batching::BallsAndBins { .. }) => FilterKind::Clock,
         }
+    }
+
+    /// The rule of a kind: a clock starts with the run as it is planned, as far as the budget pays for it, and the weights of a mixture are best at it.
+    fn rule(
+        &self,
+        kind: FilterKind,
+        budget: Budget,
+        one: &Cost,
+        policy: &Policy,
+        sampler: &Sampler,
+    ) -> anyhow::Result<AnyRule> {
+        if kind == FilterKind::FixedOrder {
+            return Ok(self.fixed_order(budget, one)?.into());
+        }
+        if kind == FilterKind::Clock {
+            let plan = rounds_ahead(policy, sampler, MAX_ROUNDS, MAX_KINDS as u64)?;
+            return Ok(Clock::for_plan(budget, &plan, 0.0)?.into());
+        }
+        if kind == FilterKind::Mixture {
+            // As many rounds as an even mixture would admit: the plan that the weights are best at.
+            let even = Filter::new(Mixture::new(budget)?, one.neighbors());
+            let count = even.room_for(&even.price(one)?, MAX_ROUNDS).max(1);
+            return Ok(Mixture::for_plan(budget, &one.repeat(count)?)?.into());
+        }
+        let (epsilon, delta) = (Some(self.epsilon.clone()), Some(self.delta.clone()));
+        Ok(FilterWords { kind, epsilon, delta, ..FilterWords::default() }.rule()?)
     }
 
     /// The rule at the order that the file names, or at the one at which the most rounds fit; it is known before any data is seen.
@@ -188,7 +222,7 @@ impl Privacy {
         }
         let rounds = |rule: &FixedOrder| {
             let filter = Filter::new(rule.clone(), round.neighbors());
-            filter.price(round).map_or(0, |price| filter.room_for(&price, 10_000_000))
+            filter.price(round).map_or(0, |price| filter.room_for(&price, MAX_ROUNDS))
         };
         let best =
             ORDERS.iter().filter_map(|&order| FixedOrder::new(Order::new(order).ok()?, budget).ok()).max_by_key(rounds);
@@ -240,20 +274,10 @@ impl Privacy {
             self.order.is_none() || kind == FilterKind::FixedOrder,
             "privacy.order goes with filter fixed-order, the one for poisson batches with a budget for each example"
         );
-        let rule: AnyRule = if kind == FilterKind::FixedOrder {
-            self.fixed_order(budget, &one)?.into()
-        } else if kind == FilterKind::Mixture {
-            // As many rounds as an even mixture would admit: the plan that the weights are best at.
-            let even = Filter::new(Mixture::new(budget)?, neighbors);
-            let count = even.room_for(&even.price(&one)?, 10_000_000).max(1);
-            Mixture::for_plan(budget, &one.repeat(count)?)?.into()
-        } else {
-            let (epsilon, delta) = (Some(self.epsilon.clone()), Some(self.delta.clone()));
-            FilterWords { kind, epsilon, delta, ..FilterWords::default() }.rule()?
-        };
+        let rule = self.rule(kind, budget, &one, &policy, sampler)?;
         let allowance = if self.individual { Some(allowance_of(&rule)?) } else { None };
         let filter = Filter::new(rule, neighbors);
-        let rounds = filter.room_for(&filter.price(&one)?, 10_000_000);
+        let rounds = filter.room_for(&filter.price(&one)?, MAX_ROUNDS);
         anyhow::ensure!(
             rounds > 0 || allowance.is_some(),
             "the budget does not cover a single round: epsilon = {}, delta = {} with a noise_multiplier of {noise}\nhint: {}",

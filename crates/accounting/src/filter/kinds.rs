@@ -7,7 +7,7 @@ use super::{
     Approximate, Budget, Clock, FixedOrder, Gdp, Meter, Mixture, Pure, Rule, StoredClock, StoredFixedOrder, StoredGdp,
     StoredMixture, StoredPure, StoredUnion, StoredZcdp, Union, Zcdp,
 };
-use crate::charge::{Charge, Currency, Sums};
+use crate::charge::{Currency, Held, Lanes, Sums};
 use crate::params::{Delta, Epsilon};
 use crate::prior::Prior;
 use crate::stored::LoadError;
@@ -34,6 +34,12 @@ pub trait Kind: Rule {
     /// # Errors
     /// [`FilterError`] naming the field, what was given and what is allowed.
     fn changed(&self, words: &FilterWords) -> Result<Self, FilterError>;
+
+    /// Whether it may take the place of another with the same sums, as [`Kind::changed`] made it.
+    fn may_follow(&self, before: &Self) -> bool {
+        let _ = before;
+        true
+    }
 
     /// Its parameters, never numbers derived from them.
     fn to_stored(&self) -> Self::Stored;
@@ -104,6 +110,17 @@ macro_rules! kinds {
             }
         }
 
+        impl AnyRule {
+            /// Whether it may take the place of another with the same sums.
+            #[must_use]
+            pub fn may_follow(&self, before: &Self) -> bool {
+                match (self, before) {
+                    $((Self::$rule(rule), Self::$rule(before)) => rule.may_follow(before),)*
+                    _ => false,
+                }
+            }
+        }
+
         $(impl From<$rule> for AnyRule {
             fn from(rule: $rule) -> Self {
                 Self::$rule(rule)
@@ -120,8 +137,14 @@ macro_rules! kinds {
             fn slack(&self) -> Amount {
                 match self { $(Self::$rule(rule) => rule.slack()),* }
             }
-            fn after(&self, sums: &Sums, charge: &Charge, times: u64) -> Sums {
-                match self { $(Self::$rule(rule) => rule.after(sums, charge, times)),* }
+            fn after(&self, sums: &Sums, held: Option<&Held>, charge: &Lanes, times: u64) -> Sums {
+                match self { $(Self::$rule(rule) => rule.after(sums, held, charge, times)),* }
+            }
+            fn to_hold(&self, sums: &Sums, held: Option<&Held>, charge: &Lanes) -> Held {
+                match self { $(Self::$rule(rule) => rule.to_hold(sums, held, charge)),* }
+            }
+            fn with_held(&self, sums: &Sums, held: &Held) -> Sums {
+                match self { $(Self::$rule(rule) => rule.with_held(sums, held)),* }
             }
             fn allows(&self, lanes: &[Amount]) -> bool {
                 match self { $(Self::$rule(rule) => rule.allows(lanes)),* }
@@ -163,10 +186,10 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A mixture of Rényi orders: any mechanism, the default
-    "mixture": Mixture, StoredMixture;
-    /// The privacy-loss distribution as a filter: any mechanism with a pair of laws, the tightest
+    /// The privacy-loss distribution as a filter: any mechanism, the tightest, the default
     "clock": Clock, StoredClock;
+    /// A mixture of Rényi orders: any mechanism
+    "mixture": Mixture, StoredMixture;
     /// The sum of mu squared: Gaussian noise only, and exact there
     "gdp": Gdp, StoredGdp;
     /// The sum of rho; with a slack also for approximate steps
@@ -184,7 +207,7 @@ kinds! {
 #[expect(clippy::derivable_impls, reason = "the variants come from the table")]
 impl Default for FilterKind {
     fn default() -> Self {
-        Self::Mixture
+        Self::Clock
     }
 }
 

@@ -1,4 +1,4 @@
-//! The mixture filter over Rényi orders: the default.
+//! The mixture filter over Rényi orders.
 
 use super::{Budget, BudgetError, Kind, Meter, Rule};
 use crate::charge::Currency;

@@ -5,8 +5,8 @@
 //!
 //! | filter | for | promises | theorem |
 //! | --- | --- | --- | --- |
-//! | [`Mixture`] | any mechanisms; the default | (ε, δ)-DP | T16d |
-//! | [`Clock`] | any mechanism with a pair of laws; the tightest | (ε, δ)-DP | T53 |
+//! | [`Clock`] | any mechanisms, told a plan or not; the tightest, the default | (ε, δ)-DP for every δ down to a part of the budget's | T53 |
+//! | [`Mixture`] | any mechanisms | (ε, δ)-DP | T16d |
 //! | [`Gdp`] | Gaussian noise only; exact there | μ-GDP, hence (ε, δ(ε))-DP for every ε | T40 |
 //! | [`Zcdp`] | anything with a ρ, and (ε, δ)-DP steps | (approximate) zCDP, hence (ε, δ)-DP for every δ | T8, T46 |
 //! | [`Pure`] | pure-DP steps | (ε, δ)-DP, also for δ = 0 | T2, T7, T21 |
@@ -44,7 +44,7 @@ pub use pure::{Pure, StoredPure};
 pub use union::{StoredUnion, Union};
 pub use zcdp::{StoredZcdp, Zcdp};
 
-use crate::charge::{Charge, Currency, Sums, Unpriced};
+use crate::charge::{Charge, Currency, Held, Lanes, Sums, Unpriced};
 use crate::cost::Cost;
 use crate::guarantee::{Basis, Guarantee};
 use crate::params::{Delta, Epsilon, Neighbors, OutOfDomain};
@@ -67,9 +67,19 @@ pub trait Rule: Clone + PartialEq + std::fmt::Debug + Send + Sync {
     fn currency(&self) -> &Arc<Currency>;
     /// The part of δ set aside for the steps' own δ.
     fn slack(&self) -> Amount;
-    /// The sums after a charge, so many times.
-    fn after(&self, sums: &Sums, charge: &Charge, times: u64) -> Sums {
+    /// The sums after a charge, so many times, beside what is held.
+    fn after(&self, sums: &Sums, held: Option<&Held>, charge: &Lanes, times: u64) -> Sums {
+        let _ = held;
         sums.plus(charge, times)
+    }
+    /// What has to be held for a charge that may still be given back, beside what is held already.
+    fn to_hold(&self, sums: &Sums, held: Option<&Held>, charge: &Lanes) -> Held {
+        let _ = (sums, held);
+        Held::of(charge)
+    }
+    /// The sums with what is held.
+    fn with_held(&self, sums: &Sums, held: &Held) -> Sums {
+        sums.and(held)
     }
     /// Whether these sums are within the budget.
     fn allows(&self, lanes: &[Amount]) -> bool;
@@ -98,8 +108,14 @@ impl<R: Rule> Rule for Arc<R> {
     fn slack(&self) -> Amount {
         (**self).slack()
     }
-    fn after(&self, sums: &Sums, charge: &Charge, times: u64) -> Sums {
-        (**self).after(sums, charge, times)
+    fn after(&self, sums: &Sums, held: Option<&Held>, charge: &Lanes, times: u64) -> Sums {
+        (**self).after(sums, held, charge, times)
+    }
+    fn to_hold(&self, sums: &Sums, held: Option<&Held>, charge: &Lanes) -> Held {
+        (**self).to_hold(sums, held, charge)
+    }
+    fn with_held(&self, sums: &Sums, held: &Held) -> Sums {
+        (**self).with_held(sums, held)
     }
     fn allows(&self, lanes: &[Amount]) -> bool {
         (**self).allows(lanes)
@@ -190,6 +206,8 @@ pub struct Filter<R> {
     rule: R,
     neighbors: Neighbors,
     sums: Sums,
+    /// What may still be given back, if there is some.
+    held: Option<Held>,
 }
 
 impl<R: Rule> Filter<R> {
@@ -197,14 +215,14 @@ impl<R: Rule> Filter<R> {
     #[must_use]
     pub fn new(rule: R, neighbors: Neighbors) -> Self {
         let sums = Sums::zero(rule.currency());
-        Self { rule, neighbors, sums }
+        Self { rule, neighbors, sums, held: None }
     }
 
     /// A filter that has admitted this much; `None` when the sums are not the rule's.
     #[must_use]
     pub fn resume(rule: R, neighbors: Neighbors, lanes: Vec<Amount>, slack: Amount) -> Option<Self> {
         let sums = Sums::from_stored(rule.currency(), lanes, slack)?;
-        Some(Self { rule, neighbors, sums })
+        Some(Self { rule, neighbors, sums, held: None })
     }
 
     /// What a cost would add to the sums. The slow part of a decision, and independent of all requests so far.
@@ -237,19 +255,68 @@ impl<R: Rule> Filter<R> {
         if !charge.fits(self.rule.currency(), self.neighbors) {
             return Err(Reason::OtherCurrency);
         }
-        let sums = self.rule.after(&self.sums, charge, 1);
-        self.objection(&sums).map_or(Ok(sums), Err)
+        let sums = self.rule.after(&self.sums, self.held.as_ref(), charge.lanes(), 1);
+        self.objection(&sums, self.held.as_ref()).map_or(Ok(sums), Err)
     }
 
     /// Counts what was admitted before and stored: how a log is replayed. Refuses nothing and permits nothing.
-    pub fn replay(&mut self, stored: &Sums) {
-        self.sums.add_stored(stored);
+    pub fn replay(&mut self, stored: &Lanes) {
+        self.sums = self.rule.after(&self.sums, self.held.as_ref(), stored, 1);
+    }
+
+    /// What is to be held for a charge until it is known how much of it is used; counted from then on.
+    ///
+    /// # Theorem
+    /// Until it is spent or given back, everything else is admitted as if it were spent, and it can be spent whatever else is admitted. So it
+    /// does not matter when, or whether, it runs (T53 j).
+    pub fn hold(&mut self, charge: &Lanes) -> Held {
+        let more = self.rule.to_hold(&self.sums, self.held.as_ref(), charge);
+        self.hold_again(&more);
+        more
+    }
+
+    /// Holds what was held before and stored.
+    pub fn hold_again(&mut self, more: &Held) {
+        self.held = Some(self.held.as_ref().map_or_else(|| more.clone(), |held| held.and(more)));
+    }
+
+    /// Gives back what was held; where that cannot be told apart from the rest, `others` are what is still held.
+    pub fn release<'a>(&mut self, held: &Held, others: impl FnOnce() -> Vec<&'a Held>) {
+        let less = self.held.as_ref().and_then(|all| all.less(held));
+        self.held = less.or_else(|| others().into_iter().cloned().reduce(|all, more| all.and(&more)));
+        self.held = self.held.take().filter(|held| !held.is_nothing());
+    }
+
+    /// The same sums under another rule in the same currency; `None` when it is in another.
+    #[must_use]
+    pub fn under(&self, rule: R) -> Option<Self> {
+        let (sums, held) = (self.sums.clone(), self.held.clone());
+        (rule.currency() == self.rule.currency()).then(|| Self { rule, neighbors: self.neighbors, sums, held })
+    }
+
+    /// What a charge alone would spend, and what would be spent with it.
+    #[must_use]
+    pub fn would_spend(&self, charge: &Lanes) -> [Sums; 2] {
+        let alone = self.rule.after(&Sums::zero(self.rule.currency()), None, charge, 1);
+        let with = self.rule.after(&self.sums, self.held.as_ref(), charge, 1);
+        [alone, self.held.as_ref().map_or_else(|| with.clone(), |held| self.rule.with_held(&with, held))]
+    }
+
+    /// Why a charge would not be held now; `None` when it would be.
+    #[must_use]
+    pub fn objects_to_holding(&self, charge: &Charge) -> Option<Reason> {
+        if !charge.fits(self.rule.currency(), self.neighbors) {
+            return Some(Reason::OtherCurrency);
+        }
+        let more = self.rule.to_hold(&self.sums, self.held.as_ref(), charge.lanes());
+        let held = self.held.as_ref().map_or_else(|| more.clone(), |held| held.and(&more));
+        self.objection(&self.sums, Some(&held))
     }
 
     /// Whether what was counted is within the budget: always, unless sums were stored that are not.
     #[must_use]
     pub fn is_within_budget(&self) -> bool {
-        self.objection(&self.sums).is_none()
+        self.objection(&self.sums, self.held.as_ref()).is_none()
     }
 
     /// [`Filter::price`] and [`Filter::admit`] in one.
@@ -265,7 +332,9 @@ impl<R: Rule> Filter<R> {
     #[must_use]
     pub fn room_for(&self, charge: &Charge, most: u64) -> u64 {
         let fits = charge.fits(self.rule.currency(), self.neighbors);
-        let allowed = |n: u64| n == 0 || (fits && self.objection(&self.rule.after(&self.sums, charge, n)).is_none());
+        let held = self.held.as_ref();
+        let after = |n: u64| self.rule.after(&self.sums, held, charge.lanes(), n);
+        let allowed = |n: u64| n == 0 || (fits && self.objection(&after(n), held).is_none());
         last_true(0, most, allowed).unwrap_or(0)
     }
 
@@ -287,10 +356,17 @@ impl<R: Rule> Filter<R> {
         &self.sums
     }
 
-    /// What has been spent of what, for people.
+    /// The same with what is held.
+    #[must_use]
+    pub fn charged(&self) -> Sums {
+        self.held.as_ref().map_or_else(|| self.sums.clone(), |held| self.rule.with_held(&self.sums, held))
+    }
+
+    /// What has been spent of what, or is held, for people.
     #[must_use]
     pub fn meters(&self) -> Vec<Meter> {
-        self.all_meters(self.sums.lanes(), self.sums.slack())
+        let charged = self.charged();
+        self.all_meters(charged.lanes(), charged.slack())
     }
 
     /// What sums alone would spend, for people.
@@ -311,8 +387,10 @@ impl<R: Rule> Filter<R> {
         }
     }
 
-    /// Why sums would not be allowed.
-    fn objection(&self, sums: &Sums) -> Option<Reason> {
+    /// Why sums would not be allowed, with what is held.
+    fn objection(&self, sums: &Sums, held: Option<&Held>) -> Option<Reason> {
+        let charged = held.map(|held| self.rule.with_held(sums, held));
+        let sums = charged.as_ref().unwrap_or(sums);
         if sums.slack() > self.rule.slack() {
             Some(if self.rule.slack() == Amount::ZERO { Reason::NoSlack } else { Reason::Slack })
         } else if self.rule.allows(sums.lanes()) {
@@ -340,7 +418,7 @@ impl<R: Rule> Filter<R> {
             (1, _) | (_, Err(_)) => 0,
             (count, Ok(one)) => self.room_for(&one, count - 1),
         };
-        let alone = self.rule.after(&Sums::zero(self.rule.currency()), charge, 1);
+        let [alone, _] = self.would_spend(charge.lanes());
         let requested = self.meters_of(&alone);
         Refusal { reason, requested, spent: self.meters(), largest_count }
     }

@@ -46,18 +46,18 @@ pub(super) struct Aim {
     pub(super) epsilon: f64,
     pub(super) delta: f64,
     /// The tilted total's variance.
-    variance: f64,
+    pub(super) variance: f64,
     /// Below and above, almost nothing of the tilted total is left.
     bottom: f64,
     pub(super) top: f64,
 }
 
 impl Sketches {
-    /// Of the steps in the direction of the pairs, or in the other.
-    pub(super) fn new(pairs: &[(Pair, Count)], added: bool, negligible: f64) -> Self {
-        let law = |&(pair, count): &(Pair, Count)| {
+    /// Of the steps in the direction of the pairs, or in the other; as if there were `growth` times as many.
+    pub(super) fn new(pairs: &[(Pair, Count)], added: bool, negligible: f64, growth: f64) -> Self {
+        let law = |(pair, count): &(Pair, Count)| {
             let points = pair.sketch(negligible).into_iter().map(|point| seen(point, added));
-            (points.filter(|(_, log)| *log > -740.0).collect::<Vec<_>>(), count.to_f64())
+            (points.filter(|(_, log)| *log > -740.0).collect::<Vec<_>>(), growth * count.to_f64())
         };
         Self { laws: pairs.iter().map(law).collect() }
     }
@@ -161,7 +161,7 @@ fn above_mean(tilt: f64, variance: f64) -> f64 {
 
 /// Where the cells of one law end, in one direction: of the pair itself, or of its mirror image. Fine where the
 /// tilted law is, and wider where little of it is.
-pub(super) fn ends(pair: Pair, window: Window, added: bool, negligible: f64, side: Side) -> Option<Vec<i64>> {
+pub(super) fn ends(pair: &Pair, window: Window, added: bool, negligible: f64, side: Side) -> Option<Vec<i64>> {
     let law = Weighed::new(pair, added, negligible, window.tilt);
     let (low, high) = law.range();
     if !(low / window.step > -LARGEST && high / window.step < LARGEST) {
@@ -208,7 +208,7 @@ struct Weighed {
 }
 
 impl Weighed {
-    fn new(pair: Pair, added: bool, negligible: f64, tilt: f64) -> Self {
+    fn new(pair: &Pair, added: bool, negligible: f64, tilt: f64) -> Self {
         let mut points: Vec<(f64, f64)> = pair.sketch(negligible).into_iter().map(|point| seen(point, added)).collect();
         if added {
             points.reverse();

@@ -12,11 +12,11 @@
 //! bounded and taken off.
 
 use super::aim::LARGEST;
-use super::grid::{GridLaw, loss_at};
-use super::spectrum::{Side, Tilted, U, sine_floor, weigh};
-use crate::params::Count;
+use super::grid::loss_at;
+use super::product::Product;
+use super::spectrum::{Side, U, modulus};
 use paygo_numeric::Interval;
-use paygo_numeric::elementary::{exp, exp_m1, ln};
+use paygo_numeric::elementary::{exp, exp_m1};
 use paygo_numeric::fft::{Complex, ROOT_ERROR, root};
 use paygo_numeric::rounding::{add_down, add_up, mul_up};
 use paygo_numeric::search::first_true;
@@ -36,6 +36,14 @@ pub(super) struct Window {
     pub(super) tolerance: f64,
 }
 
+impl Window {
+    /// The window's length, as a loss.
+    #[expect(clippy::cast_precision_loss, reason = "a length in memory")]
+    pub(super) fn width(self) -> f64 {
+        self.length as f64 * self.step
+    }
+}
+
 /// The profile of a composition at lattice points, from one side.
 #[derive(Clone, Debug)]
 pub(super) struct Composed {
@@ -53,30 +61,16 @@ pub(super) struct Composed {
     too_much: Vec<(f64, f64)>,
 }
 
-/// Frequencies that are summed one by one, for all laws together.
-const MOST_TERMS: usize = 1 << 22;
-
 impl Composed {
-    /// Some steps, each so many times; `None` where doubles do not suffice.
-    pub(super) fn new(laws: &[(&GridLaw, Count)], window: Window, side: Side) -> Option<Self> {
-        let tilted: Vec<(Tilted, Count)> = laws
-            .iter()
-            .map(|&(law, count)| Some((Tilted::new(law, window.step, window.tilt, side)?, count)))
-            .collect::<Option<_>>()?;
-        let (count, left_out) = enough(&tilted, window)?;
-        let (terms, noise) = terms(&tilted, window, count)?;
-        let moments = tilted.iter().map(|(law, n)| Interval::point(law.log_moment) * n.to_f64());
-        let log_moment = moments.fold(Interval::ZERO, |sum, log| sum + log);
+    /// From the product of the steps' transforms; `None` where doubles do not suffice.
+    pub(super) fn of(product: &Product) -> Option<Self> {
+        let (side, window) = (product.side, product.window);
+        let (terms, noise) = terms(product);
         let log_moment = match side {
-            Side::Above => log_moment.hi(),
-            Side::Below => log_moment.lo(),
+            Side::Above => product.log_moment.hi(),
+            Side::Below => product.log_moment.lo(),
         };
-        let too_much = match side {
-            Side::Above => Vec::new(),
-            Side::Below => chernoff(laws, window),
-        };
-        let noise = add_up(noise, left_out);
-        let infinite = infinite(laws, side);
+        let (too_much, infinite) = (product.too_much(), product.infinite());
         noise.is_finite().then_some(Self { side, window, log_moment, terms, noise, infinite, too_much })
     }
 
@@ -161,43 +155,13 @@ fn floor_index(loss: f64, step: f64) -> i64 {
     if loss_at(near, step) > loss { near - 1 } else { near }
 }
 
-fn modulus(value: Complex) -> f64 {
-    value.re.hypot(value.im)
-}
-
-/// How many frequencies are to be summed, and a bound on what the others could add to `S`.
-///
-/// `|A(ω)| ≤ sinh(h/2)/(2·sin²(ω/2))`: of `|1 − r·e^{iω}|² = (1−r)² + 4r·sin²(ω/2)` the second part, for both factors below.
-fn enough(laws: &[(Tilted, Count)], window: Window) -> Option<(usize, f64)> {
-    let half = window.length / 2;
-    #[expect(clippy::cast_precision_loss, reason = "a length in memory")]
-    let frequency = |j: usize| std::f64::consts::PI * 2.0 * j as f64 / window.length as f64;
-    let log_most = |low: usize, high: usize| -> f64 {
-        laws.iter().map(|(law, n)| n.to_f64() * ln(law.most(frequency(low), frequency(high)))).sum()
-    };
-    // Blocks of frequencies from the top down; what each could add, until it is too much.
-    let (mut first, mut left_out) = (half + 1, 0.0);
-    while first > 1 {
-        let low = (first - first.div_ceil(8)).max(1);
-        #[expect(clippy::cast_precision_loss, reason = "a length in memory")]
-        let share = 2.0 * (first - low) as f64 / window.length as f64;
-        let sine = sine_floor(0.5 * frequency(low));
-        let kernel = exp_m1(window.step) / (4.0 * sine * sine);
-        let more = left_out + 1.01 * share * kernel * exp(log_most(low, (first - 1).max(low)));
-        if more.is_nan() || more > window.tolerance {
-            break;
-        }
-        (first, left_out) = (low, more);
-    }
-    (first * laws.len() <= MOST_TERMS).then_some((first, left_out))
-}
-
 /// `Φ·A/n` at each frequency, and a bound on what is wrong with a sum of them, turned by any lattice point.
 #[expect(clippy::cast_precision_loss, reason = "lengths in memory")]
-fn terms(laws: &[(Tilted, Count)], window: Window, count: usize) -> Option<(Vec<Complex>, f64)> {
-    let (product, errors) = product(laws, window.length, count)?;
-    let (mut terms, mut noise, mut size) = (Vec::with_capacity(count), 0.0, 0.0);
-    for (j, (value, error)) in product.into_iter().zip(errors).enumerate() {
+fn terms(product: &Product) -> (Vec<Complex>, f64) {
+    let (summed, left_out) = product.summed();
+    let (window, count) = (product.window, summed.len() as f64);
+    let (mut terms, mut noise, mut size) = (Vec::with_capacity(summed.len()), 0.0, 0.0);
+    for (j, (value, error)) in summed.into_iter().enumerate() {
         let share = if j == 0 || j == window.length / 2 { 1.0 } else { 2.0 } / window.length as f64;
         let kernel = kernel(j, window);
         let term = value.times(Complex { re: kernel.re * share, im: kernel.im * share });
@@ -206,35 +170,7 @@ fn terms(laws: &[(Tilted, Count)], window: Window, count: usize) -> Option<(Vec<
         size += modulus(term);
         terms.push(term);
     }
-    Some((terms, 1.01 * (noise + U * count as f64 * size)))
-}
-
-/// The product of the transforms' powers, with the phases of their centers, and a bound on the error of each.
-fn product(laws: &[(Tilted, Count)], length: usize, count: usize) -> Option<(Vec<Complex>, Vec<f64>)> {
-    let modulus_of = i64::try_from(length).ok()?;
-    let (mut values, mut errors) = (vec![Complex::ONE; count], vec![0.0; count]);
-    let mut phase = 0i64;
-    for (law, n) in laws {
-        let (transform, error) = law.transform(length, count);
-        for ((value, total), own) in values.iter_mut().zip(&mut errors).zip(transform) {
-            // ROUNDING: |φ̂ⁿ − φⁿ| ≤ n·e·aⁿ⁻¹ with a = |φ̂| + e; the power adds 3n units, the product 3.
-            let a = (modulus(own) + error) * (1.0 + 4.0 * U);
-            let before = exp((n.to_f64() - 1.0) * ln(a)) * (1.0 + 1e-9);
-            let power = own.power(n.get());
-            let power_error = n.to_f64() * before * (error + 3.1 * U * a) * (1.0 + 1e-9);
-            let (x, y) = (modulus(*value), modulus(power));
-            *total = (x * power_error + y * *total + power_error * *total + 3.1 * U * x * y) * (1.0 + 8.0 * U);
-            *value = value.times(power);
-        }
-        let turns = i64::try_from(n.get() % u64::try_from(modulus_of).ok()?).ok()?;
-        phase = (phase + law.center.rem_euclid(modulus_of) * turns) % modulus_of;
-    }
-    for (j, (value, error)) in (0i64..).zip(values.iter_mut().zip(&mut errors)) {
-        let size = modulus(*value);
-        *value = value.times(root(phase * j % modulus_of, length));
-        *error += (ROOT_ERROR + 4.0) * U * size;
-    }
-    Some((values, errors))
+    (terms, add_up(1.01 * (noise + U * count * size), left_out))
 }
 
 /// `A(ω_j) = e^{−(λh+iω)}·(1 − e^{−h})/((1 − e^{−(λh+iω)})·(1 − e^{−((λ+1)h+iω)}))`, within 64 units.
@@ -254,39 +190,4 @@ fn kernel(j: usize, window: Window) -> Complex {
     let scale = exp(-window.tilt * window.step) * -exp_m1(-window.step) / square;
     let over = turn.times(Complex { re: denominator.re, im: -denominator.im });
     Complex { re: over.re * scale, im: over.im * scale }
-}
-
-/// The probability that some step's loss is infinite; from above times what masses that were rounded up could make of it.
-fn infinite(laws: &[(&GridLaw, Count)], side: Side) -> f64 {
-    let log = |law: &GridLaw, n: Count| (-Interval::point(law.infinite)).ln_1p() * n.to_f64();
-    let finite = laws.iter().fold(Interval::ZERO, |sum, &(law, n)| sum + log(law, n));
-    match side {
-        Side::Above => {
-            let mass = |law: &GridLaw| law.cells.iter().fold(law.infinite, |mass, &(_, more)| add_up(mass, more));
-            let log_mass: f64 = laws.iter().map(|(law, n)| n.to_f64() * ln(mass(law).max(1.0))).sum();
-            mul_up((-finite.exp_m1()).hi(), exp(log_mass * (1.0 + 1e-9)) * (1.0 + 1e-9))
-        }
-        Side::Below => (-finite.exp_m1()).lo().max(0.0),
-    }
-}
-
-/// For some θ, the logarithm of `E_t[e^{θ(L − n·h)}]/(1 − e^{−λnh})`: times `e^{−θg}` it bounds what comes from a
-/// window or more above `g` (Chernoff).
-fn chernoff(laws: &[(&GridLaw, Count)], window: Window) -> Vec<(f64, f64)> {
-    #[expect(clippy::cast_precision_loss, reason = "a length in memory")]
-    let length = window.length as f64 * window.step;
-    let moment = |tilt: f64, side: Side| -> f64 {
-        laws.iter()
-            .map(|(law, n)| weigh(law, window.step, tilt, side).map_or(f64::INFINITY, |(_, log)| log * n.to_f64()))
-            .sum()
-    };
-    let base = moment(window.tilt, Side::Below);
-    [0.15, 0.5, 1.5]
-        .map(|share| share * window.tilt)
-        .map(|theta| {
-            let log =
-                moment(window.tilt + theta, Side::Above) - base - theta * length - ln(-exp_m1(-window.tilt * length));
-            (theta, log + 1e-9 * log.abs())
-        })
-        .to_vec()
 }

@@ -3,13 +3,15 @@
 //! A pair is described in one direction, *removed*: `P` is the law with the record, `Q` without it, `L = ln dP/dQ`. The other
 //! direction, *added*, is its mirror image: the loss is `−L`, and `P` and `Q` change places.
 
+use super::atoms::Atoms;
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, exp_m1, ln, ln_1p};
 use paygo_numeric::normal::tail_within;
 use std::f64::consts::PI;
+use std::sync::Arc;
 
 /// A dominating pair.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Pair {
     /// `(1−q)·N(0,s²) + q·N(1,s²)` against `N(0,s²)`; q = 1 is plain Gaussian noise.
     Sampled {
@@ -38,6 +40,13 @@ pub enum Pair {
         /// δ.
         delta: f64,
     },
+    /// What bounds every mechanism whose losses lie within a range of this length, wherever the range is (T41).
+    BoundedRange {
+        /// ε: the length.
+        epsilon: f64,
+    },
+    /// What bounds whatever has some profile.
+    Profile(Arc<Atoms>),
 }
 
 /// What `P` and `Q` give to the losses above some value, and to those not above it, each enclosed. An infinite loss
@@ -71,53 +80,61 @@ pub(super) struct Sketched {
 
 impl Pair {
     /// Whether it is its own mirror image, so that one direction says everything.
-    pub(super) const fn is_symmetric(self) -> bool {
+    pub(super) const fn is_symmetric(&self) -> bool {
         match self {
-            Self::Sampled { q, .. } => q >= 1.0,
-            Self::Replaced { .. } | Self::Laplace { .. } | Self::Response { .. } => true,
+            Self::Sampled { q, .. } => *q >= 1.0,
+            Self::Replaced { .. }
+            | Self::Laplace { .. }
+            | Self::Response { .. }
+            | Self::BoundedRange { .. }
+            | Self::Profile(_) => true,
         }
     }
 
     /// The probability of an infinite loss, under `P` in either direction.
-    pub(super) const fn infinite(self) -> f64 {
+    pub(super) fn infinite(&self) -> f64 {
         match self {
-            Self::Response { delta, .. } => delta,
-            Self::Sampled { .. } | Self::Replaced { .. } | Self::Laplace { .. } => 0.0,
+            Self::Response { delta, .. } => *delta,
+            Self::Profile(atoms) => atoms.infinite,
+            Self::Sampled { .. } | Self::Replaced { .. } | Self::Laplace { .. } | Self::BoundedRange { .. } => 0.0,
         }
     }
 
     /// The largest finite loss in either direction: of the pair, or of its mirror image.
-    pub(super) fn largest(self, added: bool) -> f64 {
+    pub(super) fn largest(&self, added: bool) -> f64 {
         match self {
-            Self::Sampled { q, .. } if added => (-(-Interval::point(q)).ln_1p()).hi(),
+            Self::Sampled { q, .. } if added => (-(-Interval::point(*q)).ln_1p()).hi(),
             Self::Sampled { .. } | Self::Replaced { .. } => f64::INFINITY,
-            Self::Laplace { scale } => (Interval::ONE / scale).hi(),
-            Self::Response { epsilon, .. } => epsilon,
+            Self::Laplace { scale } => (Interval::ONE / *scale).hi(),
+            Self::Response { epsilon, .. } | Self::BoundedRange { epsilon } => *epsilon,
+            Self::Profile(atoms) => atoms.largest(),
         }
     }
 
     /// Where its atoms are, if it has some: at this loss, and at minus it.
-    pub(super) fn atom(self) -> Option<f64> {
-        match self {
-            Self::Sampled { .. } | Self::Replaced { .. } => None,
+    pub(super) fn atom(&self) -> Option<f64> {
+        match *self {
+            Self::Sampled { .. } | Self::Replaced { .. } | Self::BoundedRange { .. } | Self::Profile(_) => None,
             Self::Laplace { scale } => Some(1.0 / scale),
             Self::Response { epsilon, .. } => (epsilon > 0.0).then_some(epsilon),
         }
     }
 
     /// What lies above a loss, and what does not.
-    pub(super) fn tails(self, loss: f64) -> Tails {
-        match self {
+    pub(super) fn tails(&self, loss: f64) -> Tails {
+        match *self {
             Self::Sampled { q, s } => sampled_tails(q, s, loss),
             Self::Replaced { q, s } => replaced_tails(q, s, loss),
             Self::Laplace { scale } => laplace_tails(scale, loss),
             Self::Response { epsilon, delta } => response_tails(epsilon, delta, loss),
+            Self::BoundedRange { epsilon } => bounded_range_tails(epsilon, loss),
+            Self::Profile(ref atoms) => atoms.tails(loss),
         }
     }
 
     /// The law in a few hundred points, without ends that have less than a negligible probability in either
     /// direction. For searches.
-    pub(super) fn sketch(self, negligible: f64) -> Vec<Sketched> {
+    pub(super) fn sketch(&self, negligible: f64) -> Vec<Sketched> {
         let mut points = self.whole_sketch();
         let mut sum = 0.0;
         let kept = points.iter().rposition(|point| {
@@ -133,8 +150,8 @@ impl Pair {
         points.split_off(kept.unwrap_or(0))
     }
 
-    fn whole_sketch(self) -> Vec<Sketched> {
-        match self {
+    fn whole_sketch(&self) -> Vec<Sketched> {
+        match *self {
             Self::Sampled { q, s } => sampled_sketch(q, s),
             Self::Replaced { q, s } => {
                 let far: Vec<Sketched> = sampled_sketch(q, s).into_iter().filter(|point| point.loss > 0.0).collect();
@@ -148,6 +165,8 @@ impl Pair {
                 let (more, less) = ((1.0 - delta) / (1.0 + exp(-epsilon)), (1.0 - delta) / (1.0 + exp(epsilon)));
                 vec![Sketched { loss: -epsilon, p: less, q: more }, Sketched { loss: epsilon, p: more, q: less }]
             }
+            Self::BoundedRange { epsilon } => bounded_range_sketch(epsilon),
+            Self::Profile(ref atoms) => atoms.sketch(),
         }
     }
 }
@@ -217,6 +236,36 @@ fn response_tails(epsilon: f64, delta: f64, loss: f64) -> Tails {
     } else {
         Tails { above: [kept; 2], below: [Interval::ZERO; 2] }
     }
+}
+
+/// The profile is the largest of all two-point laws with losses `t` and `t − ε`, taken at `t = (x + ε)/2`: `(1 − e^{(x−ε)/2})²/(1 − e^{−ε})`
+/// for `|x| ≤ ε`, with `P(L > x) = (1 − e^{(x−ε)/2})/(1 − e^{−ε})` and `Q(L > x) = (e^{−(x+ε)/2} − e^{−ε})/(1 − e^{−ε})`.
+fn bounded_range_tails(epsilon: f64, loss: f64) -> Tails {
+    if loss >= epsilon {
+        return Tails { above: [Interval::ZERO; 2], below: [Interval::ONE; 2] };
+    }
+    if loss <= -epsilon {
+        return Tails { above: [Interval::ONE; 2], below: [Interval::ZERO; 2] };
+    }
+    let (e, x) = (Interval::point(epsilon), Interval::point(loss));
+    let whole = -((-e).exp_m1());
+    // Each as a product, so that no digits are lost: `e^{−ε}·(e^{(ε−x)/2} − 1)` and its like.
+    let (up, down) = (((e - x) * 0.5).exp_m1(), ((e + x) * 0.5).exp_m1());
+    let above_p = -(((x - e) * 0.5).exp_m1()) / whole;
+    let above_q = (-e).exp() * up / whole;
+    let below_p = (-e).exp() * down / whole;
+    let below_q = -((-(e + x) * 0.5).exp_m1()) / whole;
+    Tails { above: [above_p, above_q], below: [below_p, below_q] }
+}
+
+fn bounded_range_sketch(epsilon: f64) -> Vec<Sketched> {
+    let tails = |i: i32| bounded_range_tails(epsilon, f64::from(i) / 64.0 * epsilon);
+    let point = |i: i32| {
+        let (left, right) = (tails(i), tails(i + 1));
+        let mass = |law: usize| (left.above[law].middle() - right.above[law].middle()).max(0.0);
+        Sketched { loss: (f64::from(i) + 0.5) / 64.0 * epsilon, p: mass(0), q: mass(1) }
+    };
+    (-64..64).map(point).collect()
 }
 
 /// `x` in (0, 1), whose loss is `(1 − 2x)/b`, and atoms at both ends; finer towards the ends, where `e^{−x/b}` falls.

@@ -32,6 +32,9 @@ pub(super) struct Tilted {
     weights: Vec<f64>,
     /// A bound on their sum.
     pub(super) total: f64,
+    /// About the mean and the variance, in steps.
+    pub(super) mean: f64,
+    pub(super) variance: f64,
     /// The lattice point next to the mean.
     pub(super) center: i64,
     /// `ln M`, rounded to the side.
@@ -101,7 +104,9 @@ impl Tilted {
         let mean = cells.iter().zip(&weights).map(|(&cell, w)| cell as f64 * w).sum::<f64>() / total;
         let cores = cores(&cells, &weights, total);
         let (variation, outside) = variation(&cells, &weights);
-        Self { cells, weights, total, center: mean.round() as i64, log_moment, cores, variation, outside }
+        let variance = cores.last().map_or(0.0, |whole| whole.variance);
+        let center = mean.round() as i64;
+        Self { cells, weights, total, mean, variance, center, log_moment, cores, variation, outside }
     }
 
     /// `φ` at the frequencies `2πj/n`, `j = 0..count`, in steps, and a bound on the error of each. `n` is a power of two.
@@ -218,6 +223,10 @@ fn cores(cells: &[i64], weights: &[f64], total: f64) -> Vec<Core> {
             }
         })
         .collect()
+}
+
+pub(super) fn modulus(value: Complex) -> f64 {
+    value.re.hypot(value.im)
 }
 
 /// A lower bound on `sin x` for `0 ≤ x ≤ π/2`.

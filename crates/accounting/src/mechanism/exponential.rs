@@ -41,7 +41,11 @@ impl Family for Exponential {
     }
 
     fn pair(&self) -> Option<Pair> {
-        Some(Pair::Response { epsilon: self.epsilon.get(), delta: 0.0 })
+        Some(Pair::BoundedRange { epsilon: self.epsilon.get() })
+    }
+
+    fn bounded_range(&self) -> Option<Epsilon> {
+        Some(self.epsilon)
     }
 
     fn is_null(&self) -> bool {

@@ -81,6 +81,11 @@ pub trait Family {
         None
     }
 
+    /// A length within which all its losses lie, wherever that range is, given everything before.
+    fn bounded_range(&self) -> Option<Epsilon> {
+        None
+    }
+
     /// Whether no smaller pair dominates it: two of its own neighboring outputs are the pair of [`Family::pair`], or it stands for all
     /// mechanisms of a class one of which has it. Only then does the pair say what the mechanism costs at least.
     fn attains_its_pair(&self) -> bool {

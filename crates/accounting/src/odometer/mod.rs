@@ -131,7 +131,7 @@ impl<B: Boundary> Odometer<B> {
     /// [`Unpriced`] when the neighbor relation differs, or a mechanism has no price in the odometer's currency.
     pub fn price(&self, cost: &Cost) -> Result<Charge, Unpriced> {
         let charge = self.boundary.currency().price(cost, self.neighbors)?;
-        if charge.slack() > Amount::ZERO {
+        if charge.lanes().slack() > Amount::ZERO {
             return Err(Unpriced::OwnDelta);
         }
         Ok(charge)
@@ -146,11 +146,11 @@ impl<B: Boundary> Odometer<B> {
             return Err(Unobserved::OtherCurrency);
         }
         // A filter with the same currency prices such steps; only here do they not count.
-        if charge.slack() > Amount::ZERO {
+        if charge.lanes().slack() > Amount::ZERO {
             return Err(Unobserved::OwnDelta);
         }
         self.boundary.absorb(charge, &self.sums)?;
-        self.sums.add(charge);
+        self.sums.add(charge.lanes(), 1);
         Ok(())
     }
 

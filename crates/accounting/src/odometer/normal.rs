@@ -45,7 +45,7 @@ impl Split {
     /// Whether the steps' own δ stay within δ″.
     fn check(&self, charge: &Charge, sums: &Sums) -> Result<(), Unobserved> {
         let delta = Currency::POINTWISE_DELTA;
-        let needed = sums.lanes()[delta].plus(charge.lanes()[delta]);
+        let needed = sums.lanes()[delta].plus(charge.lanes().amounts()[delta]);
         if needed > self.slack { Err(Unobserved::Slack { needed, slack: self.slack }) } else { Ok(()) }
     }
 
@@ -284,7 +284,7 @@ impl Boundary for Stitched {
 
     fn absorb(&mut self, charge: &Charge, sums: &Sums) -> Result<(), Unobserved> {
         self.split.check(charge, sums)?;
-        let rho = charge.lanes()[Currency::POINTWISE_RHO];
+        let rho = charge.lanes().amounts()[Currency::POINTWISE_RHO];
         if rho > Amount::ZERO {
             self.first.get_or_insert(rho);
         }

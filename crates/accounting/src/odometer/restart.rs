@@ -87,9 +87,9 @@ impl Boundary for Restart {
     /// A repeat of `n` equal costs moves as `n` single ones would.
     fn absorb(&mut self, charge: &Charge, _sums: &Sums) -> Result<(), Unobserved> {
         let (one, count) = charge.cost().as_repeat();
-        let whole = charge.lanes()[0];
+        let whole = charge.lanes().amounts()[0];
         let (cost, mut left) = match self.currency.price(&one, charge.cost().neighbors()) {
-            Ok(one) if count.get() > 1 => (one.lanes()[0], count.get()),
+            Ok(one) if count.get() > 1 => (one.lanes().amounts()[0], count.get()),
             Ok(_) | Err(_) => (whole, 1),
         };
         if cost > self.step {

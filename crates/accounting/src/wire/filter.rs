@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use paygo_accounting::{filter::Rule, wire::FilterWords};
 /// let words: FilterWords = serde_json::from_str(r#"{"epsilon": "1", "delta": "1e-6"}"#)?;
-/// assert_eq!(words.rule()?.word(), "mixture");
+/// assert_eq!(words.rule()?.word(), "clock");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,9 +46,13 @@ pub struct FilterWords {
     /// Those that suit the budget unless given; uniform with `orders`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Weights>,
-    /// For `mixture` and `union`: concentrate the weights on the order that this plan would use.
+    /// What will probably be asked. A `clock` then starts with these steps; `mixture` and `union` concentrate their weights on the order that suits
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
+    /// For `clock` with a plan: the share of the budget that is kept for what is not in the plan, at least. What the plan does not need is added to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<Number>,
 }
 
 /// Words that are not a filter or an odometer.
@@ -137,12 +141,16 @@ impl FilterWords {
             (self.orders.is_some(), "orders"),
             (self.weights.is_some(), "weights"),
             (self.slack.is_some(), "slack"),
+            (self.reserve.is_some(), "reserve"),
         ];
         if let Some((_, field)) = given.into_iter().find(|(given, field)| *given && !self.kind.takes(field)) {
             return Err(FilterError::OtherKind { field, allowed: kind_names(|kind| kind.takes(field)) });
         }
         if (self.rho.is_some() || self.mu.is_some()) && (self.delta.is_some() || self.epsilon.is_some()) {
             return Err(FilterError::Twice("give rho or mu, or epsilon and delta"));
+        }
+        if self.reserve.is_some() && self.plan.is_none() {
+            return Err(FilterError::Missing("plan", "a plan, beside which there can be a reserve"));
         }
         self.order_words().check()
     }

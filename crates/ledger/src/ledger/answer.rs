@@ -5,7 +5,7 @@ use crate::names::Name;
 use crate::state::{Dataset, Quote, State, unit};
 use crate::views::meters;
 use crate::words::{Answer, Decision, Meters, WhatIf};
-use paygo_accounting::charge::{Charge, Sums};
+use paygo_accounting::charge::{Charge, Lanes};
 use paygo_accounting::filter::Meter;
 use paygo_accounting::wire::Side;
 use std::collections::HashMap;
@@ -15,14 +15,12 @@ use std::sync::Arc;
 const MAX_COUNT: u64 = 1 << 40;
 
 pub(super) fn what_if(dataset: &Dataset, quote: &Quote, one: &Charge, blocks: Option<&[Name]>, by: &Name) -> WhatIf {
-    let refused = dataset.refusal(quote, one, blocks, by);
+    let refused = dataset.refusal(quote, one, blocks, by, false);
     let admitted = if refused.is_none() { unit(&quote.mechanism).map_or(0, |(_, count)| count) } else { 0 };
     let (account, spent) = dataset.fullest_of(blocks, by, refused.as_ref().map(|refused| &refused.account));
-    let sums = quote.charge.to_sums();
     let (requested, after) = dataset.find_account(&account).map_or_else(Default::default, |account| {
-        let mut with = account.filter().sums().clone();
-        with.add_stored(&sums);
-        (account.filter().meters_of(&sums), account.filter().meters_of(&with))
+        let [alone, with] = account.filter().would_spend(quote.charge.lanes());
+        (account.filter().meters_of(&alone), account.filter().meters_of(&with))
     });
     WhatIf {
         decision: if refused.is_some() { Decision::Refuse } else { Decision::Admit },
@@ -72,7 +70,7 @@ impl<'a> Answers<'a> {
         entry: &'a Entry,
         digest: Digest,
         repeated: bool,
-        price: impl FnOnce() -> Option<Sums>,
+        price: impl FnOnce() -> Option<Lanes>,
     ) -> Option<Answer> {
         let (decided, expires) = entry.event.decision()?;
         let (blocks, by) = (decided.blocks.as_deref(), &decided.by);
@@ -87,7 +85,10 @@ impl<'a> Answers<'a> {
             None => self.fullest.entry((&decided.dataset, blocks, by)).or_insert_with(|| tells(None)),
         };
         let known = dataset.find_account(account)?;
-        let alone = |price| meters(&known.filter().meters_of(&price), |meter| meter.spent, Side::Up);
+        let alone = |price: Lanes| {
+            let [alone, _] = known.filter().would_spend(&price);
+            meters(&known.filter().meters_of(&alone), |meter| meter.spent, Side::Up)
+        };
         Some(Answer {
             id: decided.id.clone(),
             decision: if refused.is_some() { Decision::Refuse } else { Decision::Admit },

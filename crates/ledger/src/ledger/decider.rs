@@ -10,7 +10,7 @@ use crate::names::{Name, RequestId};
 use crate::seen::{Fingerprint, Kind, Seen};
 use crate::state::{Asked, Broken, CANCELLED, COMMITTED, Command, EXPIRED, Mistake, Price, Priced, State};
 use crate::store::Head;
-use paygo_accounting::charge::Sums;
+use paygo_accounting::charge::Lanes;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) enum Outcome {
     /// An entry of this batch.
     New(usize),
     /// An entry that was there, and what its request costs.
-    Known(Box<(Entry, Digest, Option<Sums>)>),
+    Known(Box<(Entry, Digest, Option<Lanes>)>),
     /// Nothing to do.
     Already,
     /// Not a request.
@@ -252,7 +252,7 @@ impl Decider {
         if end.is_some_and(|(end, _)| matches!(end.event, Event::Cancelled { .. })) {
             return Ok(Mistake::ReservationClosed { id: priced.id.clone(), how: CANCELLED }.into());
         }
-        Ok(Outcome::Known(Box::new((entry.clone(), digest, Some(price.sums.clone())))))
+        Ok(Outcome::Known(Box::new((entry.clone(), digest, Some(price.lanes.clone())))))
     }
 
     /// Whether a request touches what one touched that was decided before. `"all"` are all that there are now: blocks that came since

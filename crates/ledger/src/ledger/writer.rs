@@ -500,7 +500,7 @@ fn tell<'a>(
     };
     match job {
         Job::Decide(asked, _) => {
-            let asked_for = || asked.command.priced().map(|priced| priced.quote.charge.to_sums());
+            let asked_for = || asked.command.priced().map(|priced| priced.quote.charge.lanes().clone());
             let price = || price.cloned().or_else(asked_for);
             let answer = entry.and_then(|entry| answers.answer(entry, digest, repeated, price));
             Told::Answer(answer.ok_or_else(|| LedgerError::Unavailable("the decision is not in the log".to_owned())))

@@ -3,7 +3,7 @@
 use super::{Price, written};
 use crate::entry::{AccountName, Decided, Entry};
 use crate::names::{Name, RequestId};
-use paygo_accounting::charge::Sums;
+use paygo_accounting::charge::{Held, Lanes};
 use paygo_accounting::filter::{AnyRule, Filter, Meter, Rule};
 use paygo_accounting::params::Neighbors as Relation;
 use paygo_accounting::wire::{FilterWords, Mechanism, Neighbors};
@@ -50,13 +50,10 @@ pub struct Dataset {
     pub(super) history: History,
 }
 
-/// Sums against a budget.
+/// Sums against a budget: what is charged for good, and what is held for reservations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Account {
-    /// Everything that is charged, reservations included.
-    pub(super) charged: Filter<Arc<AnyRule>>,
-    /// What is charged for good.
-    pub(super) spent: Sums,
+    pub(super) filter: Filter<Arc<AnyRule>>,
 }
 
 /// A ceiling for some of those who ask.
@@ -71,10 +68,10 @@ pub(super) struct Allowance {
 pub struct Reservation {
     /// What is held.
     pub mechanism: Mechanism,
-    /// How much of it.
-    pub(super) sums: Sums,
-    /// Where.
-    pub accounts: Vec<AccountName>,
+    /// How much it costs.
+    pub(super) lanes: Lanes,
+    /// Where, and what is held there.
+    pub(super) held: Vec<(AccountName, Held)>,
     /// How many of a repeated mechanism were used, as far as was said.
     pub used: u64,
     /// When it can no longer be cancelled.
@@ -93,15 +90,16 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn count(&mut self, sums: Option<&Sums>) {
-        let Some(sums) = sums else {
+    fn count(&mut self, lanes: Option<&Lanes>) {
+        let Some(lanes) = lanes else {
             self.refused += 1;
             return;
         };
         self.admitted += 1;
-        self.amounts.resize(sums.lanes().len(), Amount::ZERO);
-        for (total, amount) in self.amounts.iter_mut().zip(sums.lanes()) {
-            *total = total.plus(*amount);
+        let more = lanes.totals();
+        self.amounts.resize(more.len(), Amount::ZERO);
+        for (total, amount) in self.amounts.iter_mut().zip(more) {
+            *total = total.plus(amount);
         }
     }
 }
@@ -148,33 +146,24 @@ impl History {
 
 impl Account {
     pub(super) fn new(rule: &Arc<AnyRule>, neighbors: Relation) -> Self {
-        let spent = Sums::zero(rule.currency());
-        Self { charged: Filter::new(Arc::clone(rule), neighbors), spent }
+        Self { filter: Filter::new(Arc::clone(rule), neighbors) }
     }
 
-    /// The filter that decides: everything charged so far.
+    /// The filter that decides: everything charged so far, and what is held.
     #[must_use]
     pub const fn filter(&self) -> &Filter<Arc<AnyRule>> {
-        &self.charged
+        &self.filter
     }
 
     /// What has been spent of what, reservations included.
     #[must_use]
     pub fn meters(&self) -> Vec<Meter> {
-        self.charged.meters()
+        self.filter.meters()
     }
 
     /// What is spent for good and what is held, under another rule of the same currency.
     fn under(&self, rule: &Arc<AnyRule>) -> Option<Self> {
-        let sums = self.charged.sums();
-        let (lanes, slack) = (sums.lanes().to_vec(), sums.slack());
-        let charged = Filter::resume(Arc::clone(rule), self.charged.neighbors(), lanes, slack)?;
-        Some(Self { charged, spent: self.spent.clone() })
-    }
-
-    fn spend(&mut self, sums: &Sums) {
-        self.charged.replay(sums);
-        self.spent.add_stored(sums);
+        Some(Self { filter: self.filter.under(Arc::clone(rule))? })
     }
 }
 
@@ -325,7 +314,10 @@ impl Dataset {
         touched: impl Iterator<Item = (AccountName, &'a Account)>,
     ) -> Option<(AccountName, Vec<Meter>)> {
         let (blocks, others): (Vec<_>, Vec<_>) = touched.partition(|(name, _)| matches!(name, AccountName::Block(_)));
-        let middle = |account: &Account| account.spent.lanes().get(account.spent.lanes().len() / 2).copied();
+        let middle = |account: &Account| {
+            let lanes = account.filter.sums().lanes();
+            lanes.get(lanes.len() / 2).copied()
+        };
         let block = blocks.into_iter().max_by_key(|(_, account)| middle(account));
         let each = others.into_iter().chain(block).map(|(name, account)| (name, account.meters()));
         each.max_by(|(_, a), (_, b)| Self::part_spent(a).total_cmp(&Self::part_spent(b)))
@@ -451,17 +443,18 @@ impl Dataset {
         if blocks.is_some_and(|blocks| blocks.is_empty() || !blocks.iter().all(known)) {
             return Err("names a block that there is not".to_owned());
         }
-        let admitted = decided.refused.is_none().then_some(&price.sums);
+        let admitted = decided.refused.is_none().then_some(&price.lanes);
         self.count(decided, &price.word, admitted, entry.seq);
-        let Some(sums) = admitted else { return Ok(()) };
+        let Some(lanes) = admitted else { return Ok(()) };
+        let mut held = Vec::new();
         self.touch(blocks, &decided.by, |account| match expires {
-            None => account.spend(sums),
-            Some(_) => account.charged.replay(sums),
+            None => account.filter.replay(lanes),
+            Some(_) => held.push(account.filter.hold(lanes)),
         });
         if let Some(expires) = expires {
-            let accounts = self.touched(blocks, &decided.by).map(|(name, _)| name).collect();
-            let (mechanism, sums) = (price.mechanism.clone(), sums.clone());
-            let held = Reservation { mechanism, sums, accounts, used: 0, expires };
+            let held = self.touched(blocks, &decided.by).map(|(name, _)| name).zip(held).collect();
+            let (mechanism, lanes) = (price.mechanism.clone(), lanes.clone());
+            let held = Reservation { mechanism, lanes, held, used: 0, expires };
             if self.hold((decided.by.clone(), decided.id.clone()), held).is_some() {
                 return Err(format!("reserves {} again", decided.id));
             }
@@ -479,7 +472,7 @@ impl Dataset {
         Ok(())
     }
 
-    fn count(&mut self, decided: &Decided, word: &str, admitted: Option<&Sums>, seq: u64) {
+    fn count(&mut self, decided: &Decided, word: &str, admitted: Option<&Lanes>, seq: u64) {
         self.totals.count(admitted);
         let full = self.by_requester.len() >= MAX_TOTALS && !self.by_requester.contains_key(decided.by.as_str());
         for (map, key) in
@@ -504,7 +497,7 @@ impl Dataset {
             (Some(used), Some(held)) => held.used = used,
             (None, Some(_)) => {
                 if let Some(held) = self.release(&key) {
-                    self.keep(&held.accounts, &held.sums);
+                    self.end(&held, Some(&held.lanes));
                 }
             }
         }
@@ -515,26 +508,7 @@ impl Dataset {
         self.expire(at);
         let held = self.release(&(by.clone(), id.clone()));
         let held = held.ok_or_else(|| format!("cancels reservation {id}, which there is not"))?;
-        if let Some(kept) = kept {
-            self.keep(&held.accounts, &kept.sums);
-        }
-        // What is charged is added up again: from a sum that is infinite nothing can be taken away.
-        let touched: BTreeSet<&AccountName> = held.accounts.iter().collect();
-        for name in &touched {
-            let Some(account) = self.account(name) else { continue };
-            let (rule, neighbors) = (Arc::clone(account.charged.rule()), account.charged.neighbors());
-            account.charged = Filter::new(rule, neighbors);
-            account.charged.replay(&account.spent);
-        }
-        let open = std::mem::take(&mut self.reservations);
-        for (name, sums) in open.values().flat_map(|open| open.accounts.iter().map(|name| (name, &open.sums))) {
-            if touched.contains(name)
-                && let Some(account) = self.account(name)
-            {
-                account.charged.replay(sums);
-            }
-        }
-        self.reservations = open;
+        self.end(&held, kept.map(|kept| &kept.lanes));
         Ok(())
     }
 
@@ -542,7 +516,7 @@ impl Dataset {
     fn expire(&mut self, at: u64) {
         while let Some((_, key)) = self.expiries.first().filter(|(expires, _)| *expires <= at).cloned() {
             if let Some(held) = self.release(&key) {
-                self.keep(&held.accounts, &held.sums);
+                self.end(&held, Some(&held.lanes));
             }
         }
     }
@@ -558,12 +532,21 @@ impl Dataset {
         Some(held)
     }
 
-    /// Counts as spent what is charged already.
-    fn keep(&mut self, accounts: &[AccountName], sums: &Sums) {
-        for name in accounts {
+    /// What was held is held no more; so much of it is charged for good.
+    fn end(&mut self, ended: &Reservation, spent: Option<&Lanes>) {
+        for (name, held) in &ended.held {
+            let open = std::mem::take(&mut self.reservations);
+            let others = || {
+                let all = open.values().flat_map(|open| &open.held);
+                all.filter(|(other, _)| other == name).map(|(_, held)| held).collect()
+            };
             if let Some(account) = self.account(name) {
-                account.spent.add_stored(sums);
+                account.filter.release(held, others);
+                if let Some(spent) = spent {
+                    account.filter.replay(spent);
+                }
             }
+            self.reservations = open;
         }
     }
 }

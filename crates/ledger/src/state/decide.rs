@@ -7,7 +7,7 @@ use crate::names::{Name, Note, RequestId};
 use crate::words::{BlockWord, Blocks, NewAllowance, NewDataset};
 use paygo_accounting::charge::Charge;
 use paygo_accounting::cost::Cost;
-use paygo_accounting::filter::{AnyRule, Budget, FilterKind, Reason, Rule};
+use paygo_accounting::filter::{AnyRule, Budget, Reason, Rule};
 use paygo_accounting::mechanism::Mechanism as Checked;
 use paygo_accounting::params::{Delta, Neighbors as Relation, OutOfDomain};
 use paygo_accounting::stored::StoredRule;
@@ -219,12 +219,21 @@ impl Dataset {
         Pricing { rule: Arc::clone(self.rule()), neighbors: self.neighbors().into() }
     }
 
-    /// Why a request would be refused now, and how many of what it repeats would fit; `None` when it would be admitted.
+    /// Why a request to spend, or to hold, would be refused now, and how many of what it repeats would fit; `None` when it would be admitted.
     #[must_use]
-    pub fn refusal(&self, quote: &Quote, one: &Charge, blocks: Option<&[Name]>, by: &Name) -> Option<Refused> {
+    pub fn refusal(
+        &self,
+        quote: &Quote,
+        one: &Charge,
+        blocks: Option<&[Name]>,
+        by: &Name,
+        holds: bool,
+    ) -> Option<Refused> {
         let Quote { mechanism, charge, .. } = quote;
-        let objects =
-            |(name, account): (AccountName, &super::Account)| Some((name, account.filter().objects_to(charge)?));
+        let objects = |(name, account): (AccountName, &super::Account)| {
+            let filter = account.filter();
+            Some((name, if holds { filter.objects_to_holding(charge) } else { filter.objects_to(charge) }?))
+        };
         let (account, reason) = self.touched(blocks, by).find_map(objects)?;
         // Of several of the same, fewer than all.
         let most = unit(mechanism).map_or(0, |(_, count)| count - 1);
@@ -314,7 +323,7 @@ impl State {
                 Ok(vec![Event::TokenRevoked { hash: *hash, by }])
             }
             Command::Spend(priced) => {
-                let (mut events, decided) = self.request(asked, priced)?;
+                let (mut events, decided) = self.request(asked, priced, false)?;
                 events.push(Event::Spent(decided));
                 Ok(events)
             }
@@ -347,10 +356,6 @@ impl State {
             at_most("levels of a mechanism", depth(&release.mechanism), MAX_LEVELS)?;
         }
         let rule = new.filter.rule()?;
-        if rule.kind() == FilterKind::Clock {
-            let allowed = "a kind whose sums add up; a ledger keeps no clock yet";
-            return Err(OutOfDomain::new("kind", rule.word(), allowed).into());
-        }
         let reading_delta = reading_delta(new, &rule)?;
         at_most("datasets", self.datasets.len() + 1, MAX_THINGS)?;
         at_most("blocks", new.blocks.as_ref().map_or(0, Vec::len), MAX_BLOCKS)?;
@@ -403,7 +408,14 @@ impl State {
         let known = self.open(dataset)?;
         at_most("members", allowance.members.len(), MAX_THINGS)?;
         at_most("allowances", known.allowances.len() + 1, MAX_THINGS)?;
-        let rule = Box::new(StoredRule::from(&ceiling(known.rule(), known.words().delta(), allowance)?));
+        let rule = ceiling(known.rule(), known.words().delta(), allowance)?;
+        if let Some(before) = known.allowances.get(&allowance.name).map(|known| known.account.filter().rule())
+            && !rule.may_follow(before)
+        {
+            let epsilon = before.budget().map_or_else(String::new, |budget| budget.epsilon().to_string());
+            return Err(Mistake::LowerCeiling { allowance: allowance.name.clone(), epsilon });
+        }
+        let rule = Box::new(StoredRule::from(&rule));
         let (members, allowance) = (allowance.members.clone(), allowance.name.clone());
         Ok(vec![Event::AllowanceSet { dataset: dataset.clone(), by, allowance, members, rule }])
     }
@@ -414,7 +426,7 @@ impl State {
             let open = held.values().filter(|held| held.expires > at).count();
             at_most("open reservations", open + 1, MAX_RESERVATIONS)?;
         }
-        let (mut events, decided) = self.request(asked, priced)?;
+        let (mut events, decided) = self.request(asked, priced, true)?;
         events.push(Event::Reserved { decided, expires: at.saturating_add(milliseconds) });
         Ok(events)
     }
@@ -458,7 +470,7 @@ impl State {
     }
 
     /// The decision about a request, and before it what it costs if that is not written yet.
-    fn request(&self, asked: &Asked, priced: &Priced) -> Result<(Vec<Event>, Decided), Mistake> {
+    fn request(&self, asked: &Asked, priced: &Priced, holds: bool) -> Result<(Vec<Event>, Decided), Mistake> {
         let dataset = self.open(&priced.dataset)?;
         if !asked.by.explicit_curves && has_explicit_curve(&priced.quote.mechanism) {
             return Err(Mistake::ExplicitCurve);
@@ -467,7 +479,7 @@ impl State {
         let mut events = Vec::new();
         let price = self.price_entry(&priced.dataset, &priced.quote, &mut events);
         let one = &priced.unit.as_ref().unwrap_or(&priced.quote).charge;
-        let refused = dataset.refusal(&priced.quote, one, blocks.as_deref(), &asked.by.name).map(Box::new);
+        let refused = dataset.refusal(&priced.quote, one, blocks.as_deref(), &asked.by.name, holds).map(Box::new);
         let (dataset, by, id) = (priced.dataset.clone(), asked.by.name.clone(), priced.id.clone());
         Ok((events, Decided { dataset, by, id, price, blocks, note: priced.note.clone(), refused }))
     }
@@ -475,16 +487,14 @@ impl State {
     /// The entry that says what a mechanism costs: one that is written, or the next.
     fn price_entry(&self, dataset: &Name, quote: &Quote, events: &mut Vec<Event>) -> u64 {
         let Quote { mechanism, written, charge } = quote;
-        let is_same = |entry: &u64| {
-            let price = self.price(*entry).map(|price: &Arc<Price>| &price.sums);
-            price.is_some_and(|sums| sums.lanes() == charge.lanes() && sums.slack() == charge.slack())
-        };
+        let is_same = |entry: &u64| self.price(*entry).is_some_and(|price: &Arc<Price>| price.lanes == *charge.lanes());
         self.prices.latest(dataset, written).filter(is_same).unwrap_or_else(|| {
             events.push(Event::Priced {
                 dataset: dataset.clone(),
                 mechanism: mechanism.clone(),
-                amounts: charge.lanes().iter().map(|&amount| amount.into()).collect(),
-                slack: charge.slack().into(),
+                amounts: charge.lanes().amounts().iter().map(|&amount| amount.into()).collect(),
+                repeats: charge.lanes().repeats().to_vec(),
+                slack: charge.lanes().slack().into(),
             });
             self.seq() + 1
         })

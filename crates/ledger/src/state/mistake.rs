@@ -20,6 +20,16 @@ pub enum Mistake {
     /// There is one of that name, and it is another.
     #[error("dataset {0} is there already, made otherwise; a budget is fixed for good, so take another name")]
     DatasetExists(Name),
+    /// On a clock what was spent was paid for what was then left.
+    #[error(
+        "allowance {allowance} has a clock of epsilon {epsilon}, which can be raised but not lowered; give its members another one"
+    )]
+    LowerCeiling {
+        /// Which.
+        allowance: Name,
+        /// What it has.
+        epsilon: String,
+    },
     /// It admits nothing any more.
     #[error("dataset {0} is closed")]
     Closed(Name),
@@ -116,6 +126,7 @@ impl Mistake {
             Self::UnknownDataset(_) => Self::UNKNOWN_DATASET,
             Self::DatasetExists(_) => "dataset_exists",
             Self::Closed(_) => "dataset_closed",
+            Self::LowerCeiling { .. } => "lower_ceiling",
             Self::UnknownBlock { .. } => "unknown_block",
             Self::BlocksNeeded(_) => "blocks_needed",
             Self::NoBlocks(_) => "no_blocks",

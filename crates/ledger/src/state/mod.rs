@@ -20,7 +20,7 @@ pub use snapshot::{SnapshotError, StoredState};
 
 use crate::entry::{DatasetCreated, Decided, Digest, Entry, Event, Role, VERSION};
 use crate::names::Name;
-use paygo_accounting::charge::Sums;
+use paygo_accounting::charge::Lanes;
 use paygo_accounting::filter::{AnyRule, Rule};
 use paygo_accounting::wire::Mechanism;
 use std::collections::{BTreeMap, HashMap};
@@ -76,15 +76,15 @@ pub struct Price {
     /// What, as it was asked for.
     pub mechanism: Mechanism,
     /// How much of it.
-    pub sums: Sums,
+    pub lanes: Lanes,
     /// What it is called.
     word: String,
 }
 
 impl Price {
-    fn new(dataset: Name, mechanism: Mechanism, sums: Sums) -> Self {
+    fn new(dataset: Name, mechanism: Mechanism, lanes: Lanes) -> Self {
         let word = dataset::word(&mechanism);
-        Self { dataset, mechanism, sums, word }
+        Self { dataset, mechanism, lanes, word }
     }
 }
 
@@ -270,11 +270,11 @@ impl State {
 
     /// The price that an event says.
     pub(crate) fn read_price(&self, event: &Event) -> Option<Price> {
-        let Event::Priced { dataset, mechanism, amounts, slack } = event else { return None };
-        let lanes = amounts.iter().map(|text| text.amount("amounts").ok()).collect::<Option<Vec<_>>>()?;
+        let Event::Priced { dataset, mechanism, amounts, repeats, slack } = event else { return None };
+        let amounts = amounts.iter().map(|text| text.amount("amounts").ok()).collect::<Option<Vec<_>>>()?;
         let currency = self.dataset(dataset)?.rule().currency();
-        let sums = Sums::from_stored(currency, lanes, slack.amount("slack").ok()?)?;
-        Some(Price::new(dataset.clone(), mechanism.clone(), sums))
+        let lanes = Lanes::from_stored(currency, amounts, repeats.clone(), slack.amount("slack").ok()?)?;
+        Some(Price::new(dataset.clone(), mechanism.clone(), lanes))
     }
 
     fn known(&mut self, name: &Name) -> Result<&mut Dataset, String> {

@@ -31,7 +31,7 @@ impl Dataset {
     /// Rounded up throughout; +∞ where no order is known.
     #[must_use]
     pub fn reading(&self, account: &Account) -> Reading {
-        let (rule, sums) = (account.filter().rule(), account.filter().sums());
+        let (rule, sums) = (account.filter().rule(), &account.filter().charged());
         let delta = Delta::new(self.reading_delta()).unwrap_or(Delta::ONE);
         let total = delta + Delta::from_upper_bound(rule.slack().to_f64_up());
         let epsilon = VilleMixture::new(delta, rule.prior()).ok().and_then(|boundary| {
@@ -54,6 +54,10 @@ fn renyi(currency: &Currency, boundary: &Currency, sums: &Sums) -> Option<Vec<Am
         (Currency::Rho, [rho]) => Some(orders.map(|order| times(*rho, order)).collect()),
         (Currency::MuSquared, [square]) => Some(orders.map(|order| times(square.shared_by_up(2), order)).collect()),
         (Currency::Pure, [epsilon, rho]) => Some(orders.map(|order| times(*rho, order).min(*epsilon)).collect()),
-        (Currency::Rho | Currency::MuSquared | Currency::Pure | Currency::Pointwise | Currency::Clock(_), _) => None,
+        // Beside what was paid on a clock are the divergences.
+        (Currency::Clock(reference, kept), lanes) => {
+            (Currency::Renyi(kept.clone()) == *boundary).then(|| lanes[reference.coins()..].to_vec())
+        }
+        (Currency::Rho | Currency::MuSquared | Currency::Pure | Currency::Pointwise, _) => None,
     }
 }

@@ -5,7 +5,7 @@ use super::dataset::{Account, Allowance, Dataset, History, Point, Reservation, S
 use super::{Price, State, Token};
 use crate::entry::{AccountName, Digest, Role};
 use crate::names::{Name, RequestId};
-use paygo_accounting::charge::Sums;
+use paygo_accounting::charge::{Held, Lanes};
 use paygo_accounting::filter::{AnyRule, Filter, Rule};
 use paygo_accounting::params::OutOfDomain;
 use paygo_accounting::stored::{Decimal, LoadError, StoredRule};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The format that is written. A snapshot in another is passed over: the log says everything that it says.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A state as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,16 +40,17 @@ struct StoredSums {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct StoredAccount {
-    charged: StoredSums,
-    spent: StoredSums,
+struct StoredLanes {
+    amounts: Vec<Decimal>,
+    repeats: Vec<u64>,
+    slack: Decimal,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct StoredPrice {
     dataset: Name,
     mechanism: Mechanism,
-    sums: StoredSums,
+    lanes: StoredLanes,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,8 +75,8 @@ struct StoredReservation {
     holder: Name,
     id: RequestId,
     mechanism: Mechanism,
-    sums: StoredSums,
-    accounts: Vec<AccountName>,
+    lanes: StoredLanes,
+    held: Vec<(AccountName, StoredSums)>,
     used: u64,
     expires: u64,
 }
@@ -92,8 +93,8 @@ struct StoredDataset {
     reading_delta: f64,
     has_blocks: bool,
     closed: bool,
-    accounts: Vec<(AccountName, StoredAccount)>,
-    allowances: Vec<(Name, Vec<Name>, StoredRule, StoredAccount)>,
+    accounts: Vec<(AccountName, StoredSums)>,
+    allowances: Vec<(Name, Vec<Name>, StoredRule, StoredSums)>,
     reservations: Vec<StoredReservation>,
     by_requester: BTreeMap<String, StoredTotals>,
     by_mechanism: BTreeMap<String, StoredTotals>,
@@ -132,30 +133,50 @@ fn amounts(decimals: &[Decimal]) -> Result<Vec<Amount>, OutOfDomain> {
     decimals.iter().map(|decimal| decimal.amount("amounts")).collect()
 }
 
-impl From<&Sums> for StoredSums {
-    fn from(sums: &Sums) -> Self {
+impl From<&Lanes> for StoredLanes {
+    fn from(lanes: &Lanes) -> Self {
+        Self { amounts: decimals(lanes.amounts()), repeats: lanes.repeats().to_vec(), slack: lanes.slack().into() }
+    }
+}
+
+impl StoredLanes {
+    fn lanes(&self, rule: &AnyRule) -> Result<Lanes, SnapshotError> {
+        let (amounts, slack) = (amounts(&self.amounts)?, self.slack.amount("slack")?);
+        Lanes::from_stored(rule.currency(), amounts, self.repeats.clone(), slack).ok_or(SnapshotError::Sums)
+    }
+}
+
+impl From<&Held> for StoredSums {
+    fn from(held: &Held) -> Self {
+        Self { lanes: decimals(held.amounts()), slack: held.slack().into() }
+    }
+}
+
+impl From<&Account> for StoredSums {
+    fn from(account: &Account) -> Self {
+        let sums = account.filter.sums();
         Self { lanes: decimals(sums.lanes()), slack: sums.slack().into() }
     }
 }
 
 impl StoredSums {
-    fn sums(&self, rule: &AnyRule) -> Result<Sums, SnapshotError> {
-        let slack = self.slack.amount("slack")?;
-        Sums::from_stored(rule.currency(), amounts(&self.lanes)?, slack).ok_or(SnapshotError::Sums)
+    fn held(&self, rule: &AnyRule) -> Result<Held, SnapshotError> {
+        let (amounts, slack) = (amounts(&self.lanes)?, self.slack.amount("slack")?);
+        Held::from_stored(rule.currency(), amounts, slack).ok_or(SnapshotError::Sums)
     }
-}
 
-impl From<&Account> for StoredAccount {
-    fn from(account: &Account) -> Self {
-        Self { charged: account.charged.sums().into(), spent: (&account.spent).into() }
-    }
-}
-
-impl StoredAccount {
-    fn account(&self, rule: &Arc<AnyRule>, neighbors: Neighbors) -> Result<Account, SnapshotError> {
-        let mut charged = Filter::new(Arc::clone(rule), neighbors.into());
-        charged.replay(&self.charged.sums(rule)?);
-        Ok(Account { charged, spent: self.spent.sums(rule)? })
+    /// An account, with what is held there.
+    fn account<'a>(
+        &self,
+        rule: &Arc<AnyRule>,
+        neighbors: Neighbors,
+        held: impl Iterator<Item = &'a Held>,
+    ) -> Result<Account, SnapshotError> {
+        let (lanes, slack) = (amounts(&self.lanes)?, self.slack.amount("slack")?);
+        let filter = Filter::resume(Arc::clone(rule), neighbors.into(), lanes, slack);
+        let mut filter = filter.ok_or(SnapshotError::Sums)?;
+        held.for_each(|held| filter.hold_again(held));
+        Ok(Account { filter })
     }
 }
 
@@ -194,7 +215,7 @@ impl From<&Dataset> for StoredDataset {
                 .allowances
                 .iter()
                 .map(|(name, allowance)| {
-                    let rule = StoredRule::from(&**allowance.account.charged.rule());
+                    let rule = StoredRule::from(&**allowance.account.filter.rule());
                     (name.clone(), allowance.members.clone(), rule, (&allowance.account).into())
                 })
                 .collect(),
@@ -205,8 +226,8 @@ impl From<&Dataset> for StoredDataset {
                     holder: holder.clone(),
                     id: id.clone(),
                     mechanism: held.mechanism.clone(),
-                    sums: (&held.sums).into(),
-                    accounts: held.accounts.clone(),
+                    lanes: (&held.lanes).into(),
+                    held: held.held.iter().map(|(name, held)| (name.clone(), held.into())).collect(),
                     used: held.used,
                     expires: held.expires,
                 })
@@ -234,32 +255,38 @@ impl TryFrom<&StoredDataset> for Dataset {
         let totals = |map: &BTreeMap<String, StoredTotals>| -> Result<BTreeMap<String, Totals>, SnapshotError> {
             map.iter().map(|(key, totals)| Ok((key.clone(), totals.try_into()?))).collect()
         };
-        let account = |(name, account): &(AccountName, StoredAccount)| {
-            Ok::<_, SnapshotError>((name.clone(), account.account(&rule, stored.neighbors)?))
-        };
-        let allowance = |(name, members, rule, account): &(Name, Vec<Name>, StoredRule, StoredAccount)| {
-            let rule = Arc::new(AnyRule::try_from(rule)?);
-            let account = account.account(&rule, stored.neighbors)?;
-            Ok::<_, SnapshotError>((name.clone(), Allowance { members: members.clone(), account }))
-        };
         let reservation = |held: &StoredReservation| {
-            let (mechanism, sums) = (held.mechanism.clone(), held.sums.sums(&rule)?);
-            let (accounts, used, expires) = (held.accounts.clone(), held.used, held.expires);
+            let (mechanism, lanes) = (held.mechanism.clone(), held.lanes.lanes(&rule)?);
+            let (used, expires) = (held.used, held.expires);
             let key = (held.holder.clone(), held.id.clone());
-            Ok::<_, SnapshotError>((key, Reservation { mechanism, sums, accounts, used, expires }))
+            let each = held.held.iter().map(|(name, held)| Ok((name.clone(), held.held(&rule)?)));
+            let held = each.collect::<Result<Vec<_>, SnapshotError>>()?;
+            Ok::<_, SnapshotError>((key, Reservation { mechanism, lanes, held, used, expires }))
+        };
+        let reservations = stored.reservations.iter().map(reservation).collect::<Result<BTreeMap<_, _>, _>>()?;
+        let held_at = |name: AccountName| {
+            let all = reservations.values().flat_map(|open| &open.held);
+            all.filter(move |(other, _)| *other == name).map(|(_, held)| held)
+        };
+        let account = |(name, account): &(AccountName, StoredSums)| {
+            Ok::<_, SnapshotError>((name.clone(), account.account(&rule, stored.neighbors, held_at(name.clone()))?))
+        };
+        let allowance = |(name, members, rule, account): &(Name, Vec<Name>, StoredRule, StoredSums)| {
+            let rule = Arc::new(AnyRule::try_from(rule)?);
+            let held = held_at(AccountName::Allowance(name.clone()));
+            let account = account.account(&rule, stored.neighbors, held)?;
+            Ok::<_, SnapshotError>((name.clone(), Allowance { members: members.clone(), account }))
         };
         let point = |(at, spent, lost): &(u64, Decimal, Decimal)| {
             let (spent, lost) = (spent.amount("points")?, lost.amount("points")?);
             Ok::<_, SnapshotError>(Point { at: *at, spent, lost })
         };
         let points = stored.points.iter().map(point).collect::<Result<_, _>>()?;
-        let reservations = stored.reservations.iter().map(reservation).collect::<Result<BTreeMap<_, _>, _>>()?;
         Ok(Self {
             closed: stored.closed,
             accounts: stored.accounts.iter().map(account).collect::<Result<_, _>>()?,
             allowances: stored.allowances.iter().map(allowance).collect::<Result<_, _>>()?,
             expiries: reservations.iter().map(|(key, held)| (held.expires, key.clone())).collect(),
-            reservations,
             by_requester: totals(&stored.by_requester)?,
             by_mechanism: totals(&stored.by_mechanism)?,
             totals: (&stored.totals).try_into()?,
@@ -276,6 +303,7 @@ impl TryFrom<&StoredDataset> for Dataset {
                 reading_delta: stored.reading_delta,
                 has_blocks: stored.has_blocks,
             },
+            reservations,
         })
     }
 }
@@ -285,7 +313,7 @@ impl From<&State> for StoredState {
         let price = |price: &Price| StoredPrice {
             dataset: price.dataset.clone(),
             mechanism: price.mechanism.clone(),
-            sums: (&price.sums).into(),
+            lanes: (&price.lanes).into(),
         };
         let token = |token: &Token| StoredToken {
             hash: token.hash,
@@ -332,8 +360,8 @@ impl TryFrom<&StoredState> for State {
         }
         for (entry, price) in &stored.prices {
             let dataset = state.dataset(&price.dataset).ok_or(SnapshotError::Sums)?;
-            let sums = price.sums.sums(dataset.rule())?;
-            let price = Price::new(price.dataset.clone(), price.mechanism.clone(), sums);
+            let lanes = price.lanes.lanes(dataset.rule())?;
+            let price = Price::new(price.dataset.clone(), price.mechanism.clone(), lanes);
             state.prices.insert(*entry, price);
         }
         Ok(state)

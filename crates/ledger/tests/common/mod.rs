@@ -167,7 +167,7 @@ impl<'a> Asker<'a> {
             let accounts = dataset.accounts().map(|(name, account)| (name.to_string(), account));
             let ceilings = dataset.allowances().map(|(name, _, account)| (format!("allowance {name}"), account));
             let (_, found) = accounts.chain(ceilings).find(|(name, _)| name == account).expect("the account");
-            format!("{:?}", found.filter().sums())
+            format!("{:?}", found.filter().charged())
         })
     }
 }

@@ -1,10 +1,14 @@
 //! The losses of one step in one direction, as atoms whose profile is nowhere below its own.
 
+use super::rest::Shape;
 use crate::loss::grid;
 use crate::loss::pair::{Pair, Sketched, Tails};
+use crate::loss::spectrum::U;
 use paygo_numeric::Interval;
-use paygo_numeric::elementary::{exp, exp_m1, exp_up, ln_up, power_of_two};
+use paygo_numeric::elementary::{exp, exp_m1, ln_up, power_of_two};
 use paygo_numeric::rounding::{add_up, mul_up, sub_down, sub_up};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A cell's width, as a share of the loss there: what the cells add to a price is about a sixth of its square.
 const WIDTH: f64 = 0.04;
@@ -12,6 +16,8 @@ const WIDTH: f64 = 0.04;
 const NEAR: f64 = 0.15;
 /// Most atoms of one law.
 const MOST_ATOMS: usize = 20_000;
+/// Most tilts at which moments are remembered.
+const MOST_TILTS: usize = 1024;
 
 /// Atoms, and what was given up for them.
 #[derive(Clone, Debug)]
@@ -24,20 +30,52 @@ pub(super) struct Law {
     pub(super) lost: f64,
     /// All masses less 1.
     pub(super) over: Interval,
-    /// All masses under `Q` less 1, or 0, rounded up.
-    pub(super) over_q: f64,
+    /// All masses under `Q` less 1.
+    pub(super) over_q: Interval,
     /// About the root of the second moment.
     pub(super) spread: f64,
+    /// Each mass is within so many units of what is meant.
+    pub(super) doubt: f64,
+    known: Arc<Mutex<Known>>,
+}
+
+/// What was computed of a law at some tilts: `ln E[e^{λL}]`, and the shape.
+#[derive(Debug, Default)]
+struct Known {
+    moments: HashMap<u64, f64>,
+    shapes: HashMap<u64, Shape>,
+}
+
+/// The tilt at or below a positive one, of six for each power of two: those are asked for again and again.
+pub(super) fn on_grid(tilt: f64) -> f64 {
+    const SIXTHS: [f64; 6] = [1.0, 1.1225, 1.26, 1.4142, 1.5874, 1.7818];
+    let base = power_of_two(tilt.log2());
+    let part = SIXTHS.into_iter().rev().find(|part| part * base <= tilt);
+    base * part.unwrap_or(1.0)
 }
 
 impl Law {
+    /// Of two losses, `high` and `high − range`: the largest profile of all whose losses lie between.
+    pub(super) fn of_two(high: f64, range: f64) -> Self {
+        let (above, below) = (Interval::point(high), Interval::point(high) - range);
+        let q = -below.exp_m1() / (above.exp() - below.exp());
+        let p = q * above.exp();
+        let masses = vec![(Interval::ONE - p).hi().max(0.0), p.hi().min(1.0)];
+        let spread = (high * (range - high)).max(0.0).sqrt();
+        Self::new((vec![below.hi(), high], masses), 0.0, spread)
+    }
+
     /// Of a pair, in its direction or the other; what its own δ makes infinite is left to the slack. `negligible` is what may be lost, as a
     /// multiple of the second moment. `None` where doubles do not suffice.
-    pub(super) fn of_pair(pair: Pair, added: bool, negligible: f64) -> Option<Self> {
+    pub(super) fn of_pair(pair: &Pair, added: bool, negligible: f64) -> Option<Self> {
         // With its own δ taken apart the rest is (1 − δ) times randomized response; that is at most randomized response.
         let pair = match pair {
-            Pair::Response { epsilon, .. } => Pair::Response { epsilon, delta: 0.0 },
-            Pair::Sampled { .. } | Pair::Replaced { .. } | Pair::Laplace { .. } => pair,
+            Pair::Response { epsilon, .. } => &Pair::Response { epsilon: *epsilon, delta: 0.0 },
+            Pair::Profile(atoms) => {
+                let law = (atoms.losses.clone(), atoms.masses.clone());
+                return Some(Self::new(law, atoms.infinite, atoms.spread));
+            }
+            Pair::Sampled { .. } | Pair::Replaced { .. } | Pair::Laplace { .. } | Pair::BoundedRange { .. } => pair,
         };
         let spread = spread(pair);
         let unit = power_of_two((NEAR * WIDTH * spread / 64.0).log2());
@@ -60,49 +98,87 @@ impl Law {
         Some(Self::new(atoms.unzip(), lost, spread))
     }
 
-    /// Of whatever has at most this profile, in both directions: δ at ε, at or above zero.
-    ///
-    /// # Theorem
-    /// A convex falling `h ≥ (1 − e^x)₊` of `t = e^x` is the profile of a pair of laws, with mass `t·(change of slope)` under `P` at each
-    /// bend (T53 g). The lower hull of points above a convex function is above it. Below zero `H(−x) = 1 − e^{−x} + e^{−x}·H(x)`.
-    pub(super) fn of_profile(profile: impl Fn(f64) -> f64, negligible: f64) -> Option<Self> {
-        // A normal law of this spread has as much at 0.
-        let spread = 2.5 * profile(0.0);
-        let unit = power_of_two((NEAR * WIDTH * spread / 64.0).log2());
-        if !(unit > 1e-290 && spread < 2.0) {
-            return None;
-        }
-        let mut high = 4.0 * spread;
-        while profile(high) > negligible * spread * spread {
-            high *= 1.25;
-            if high > 1e4 {
-                return None;
-            }
-        }
-        let ends = ends(-high, high, None, spread, unit)?;
-        let points: Vec<(f64, f64)> = ends
-            .iter()
-            .map(|&end| {
-                let x = grid::loss_at(end, unit);
-                let there = Interval::point(profile(x.abs()));
-                let back = (Interval::point(x)).exp();
-                (x, if x < 0.0 { (there * back - Interval::point(x).exp_m1()).hi() } else { there.hi() }.min(1.0))
-            })
-            .collect();
-        let hull = lower_hull(&points);
-        let lost = hull.last()?.1;
-        Some(Self::new(masses(&hull), lost, spread))
+    pub(super) fn new((losses, masses): (Vec<f64>, Vec<f64>), lost: f64, spread: f64) -> Self {
+        let over = sum(&masses, -1.0);
+        // Under Q: less by `Σ a·(1 − e^{−l})`, of which each term is off by a few units.
+        let changes: Vec<f64> = losses.iter().zip(&masses).map(|(&l, &mass)| mass * exp_m1(-l)).collect();
+        let doubt = 8.0 * U * changes.iter().map(|change| change.abs()).sum::<f64>();
+        let over_q = over + sum(&changes, 0.0) + Interval::new(-doubt, doubt);
+        Self { losses, masses, lost, over, over_q, spread, doubt: 0.0, known: Arc::default() }
     }
 
-    pub(super) fn new((losses, masses): (Vec<f64>, Vec<f64>), lost: f64, spread: f64) -> Self {
-        let over = less_one(&masses);
-        let q = losses.iter().zip(&masses).fold(-1.0, |sum, (&l, &mass)| add_up(sum, mul_up(mass, exp_up(-l))));
-        Self { losses, masses, lost, over, over_q: q.max(0.0), spread }
+    /// The other direction of the same pair, which dominates whatever the pair does there: minus the losses, under `Q`. What is missing of
+    /// `Q` is infinite.
+    ///
+    /// # Soundness
+    /// Of two pairs of laws the one whose profile is the larger at every threshold is so in both directions, since `H(−x) = 1 − e^{−x} +
+    /// e^{−x}·H′(x)` with `H′` the other one's. What is meant are the masses `p·e^{−l}` as real numbers: products are within a few units of
+    /// them, and all sums are those of the law this is made of.
+    pub(super) fn mirrored(&self) -> Self {
+        let mirrored = |(&l, &mass): (&f64, &f64)| (-l, mass * exp(-l));
+        let (losses, masses) = self.losses.iter().zip(&self.masses).map(mirrored).rev().unzip();
+        let farthest = self.losses.iter().fold(0.0f64, |most, l| most.max(l.abs()));
+        Self {
+            losses,
+            masses,
+            lost: (-self.over_q.lo()).max(0.0),
+            over: self.over_q,
+            over_q: self.over,
+            spread: self.spread,
+            doubt: 4.0 + 2.0 * farthest,
+            known: Arc::default(),
+        }
+    }
+
+    /// The masses times `e^{λl}`.
+    pub(super) fn weights(&self, tilt: f64) -> Vec<f64> {
+        self.losses.iter().zip(&self.masses).map(|(&l, &mass)| mass * exp(tilt * l)).collect()
+    }
+
+    /// About the mean and the variance of the loss, tilted.
+    pub(super) fn shape(&self, tilt: f64) -> Shape {
+        self.remembered(|known| &mut known.shapes, tilt, || self.shape_at(tilt))
     }
 
     /// `ln E[e^{λL}]` over the atoms, rounded up.
     pub(super) fn log_moment(&self, tilt: f64) -> f64 {
-        let largest = self.losses[self.losses.len() - 1].max(0.0) * tilt;
+        self.remembered(|known| &mut known.moments, tilt, || self.log_moment_at(tilt))
+    }
+
+    fn remembered<T: Copy>(
+        &self,
+        of: impl Fn(&mut Known) -> &mut HashMap<u64, T>,
+        tilt: f64,
+        compute: impl FnOnce() -> T,
+    ) -> T {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = of(&mut known()).get(&tilt.to_bits()) {
+            return *value;
+        }
+        let value = compute();
+        let mut known = known();
+        let all = of(&mut known);
+        if all.len() < MOST_TILTS {
+            all.insert(tilt.to_bits(), value);
+        }
+        value
+    }
+
+    fn shape_at(&self, tilt: f64) -> Shape {
+        let largest = self.losses.iter().fold(0.0f64, |most, l| most.max(tilt * l));
+        let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
+        for (l, mass) in self.losses.iter().zip(&self.masses) {
+            let weight = mass * exp(tilt * l - largest);
+            sum += weight;
+            first += weight * l;
+            second += weight * l * l;
+        }
+        let mean = first / sum;
+        Shape { mean, variance: (second / sum - mean * mean).max(0.0) }
+    }
+
+    fn log_moment_at(&self, tilt: f64) -> f64 {
+        let largest = (self.losses[self.losses.len() - 1] * tilt).max(self.losses[0] * tilt).max(0.0);
         let terms = self.losses.iter().zip(&self.masses).map(|(&l, &mass)| mass * exp(tilt * l - largest));
         let sum: f64 = terms.sum();
         // ROUNDING: up; each term is off by a few units and by those of its exponent, the sum by one for each term.
@@ -114,7 +190,7 @@ impl Law {
 }
 
 /// The lesser root of the second moments of the loss, with and without the record; about.
-fn spread(pair: Pair) -> f64 {
+fn spread(pair: &Pair) -> f64 {
     let sketch = pair.sketch(0.0);
     let second = |weight: fn(&Sketched) -> f64| -> f64 {
         sketch.iter().map(|point| weight(point) * point.loss * point.loss).sum()
@@ -188,49 +264,19 @@ fn between(tails: &[Tails], less: fn(f64, f64) -> f64, of: impl Fn(&Tails) -> (f
     tails.windows(2).map(cell).collect()
 }
 
-/// The sum less 1: each addition's error is kept.
-fn less_one(masses: &[f64]) -> Interval {
-    let (mut sum, mut rest) = (-1.0f64, 0.0f64);
-    for &mass in masses {
-        let next = sum + mass;
+/// The sum of numbers of size 1 at most, from a start on: each addition's error is kept.
+fn sum(numbers: &[f64], start: f64) -> Interval {
+    let (mut sum, mut rest) = (start, 0.0f64);
+    for &number in numbers {
+        let next = sum + number;
         let back = next - sum;
-        rest += (sum - (next - back)) + (mass - back);
+        rest += (sum - (next - back)) + (number - back);
         sum = next;
     }
     // The errors are at most a unit of 2 each, and their sum is off by as little of itself.
     #[expect(clippy::cast_precision_loss, reason = "a length in memory")]
-    let doubt = 1e-30 * (masses.len() * masses.len()) as f64;
+    let doubt = 1e-30 * (numbers.len() * numbers.len()) as f64;
     Interval::point(sum) + Interval::point(rest) + Interval::new(-doubt, doubt)
-}
-
-/// The points `(x, v)` at the corners of the greatest convex function of `e^x` that passes none of them.
-fn lower_hull(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let slope = |a: &(f64, f64), b: &(f64, f64)| (b.1 - a.1) / (exp(a.0) * exp_m1(b.0 - a.0));
-    let mut hull: Vec<(f64, f64)> = Vec::with_capacity(points.len());
-    for point in points {
-        while let [.., before, last] = hull.as_slice() {
-            if slope(before, last) < slope(last, point) {
-                break;
-            }
-            hull.pop();
-        }
-        hull.push(*point);
-    }
-    hull
-}
-
-/// The masses under `P` at the corners. ROUNDING: up.
-fn masses(hull: &[(f64, f64)]) -> (Vec<f64>, Vec<f64>) {
-    let at = |x: f64| Interval::point(x).exp();
-    // From 1 at t = 0, flat after the last.
-    let first = (Interval::point(hull[0].1) - 1.0) / at(hull[0].0);
-    let between = hull.windows(2).map(|pair| {
-        let rise = Interval::point(pair[1].1) - pair[0].1;
-        rise / (at(pair[0].0) * Interval::point(pair[1].0 - pair[0].0).exp_m1())
-    });
-    let slopes: Vec<Interval> = [first].into_iter().chain(between).chain([Interval::ZERO]).collect();
-    let mass = |(point, pair): (&(f64, f64), &[Interval])| (point.0, (at(point.0) * (pair[1] - pair[0])).hi().max(0.0));
-    hull.iter().zip(slopes.windows(2)).map(mass).filter(|(_, mass)| *mass > 0.0).unzip()
 }
 
 /// What is lost of an allowance, rounded down; `None` when nothing is left.
