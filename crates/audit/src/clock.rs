@@ -85,11 +85,11 @@ impl Shipped {
 }
 
 impl Prices for Shipped {
-    /// The sums of what was paid, and of pure ε, which is last among all sums.
+    /// The sums: of the clock, and of what may admit beside it.
     type Left = Vec<Amount>;
 
     fn start(&self) -> Vec<Amount> {
-        vec![Amount::ZERO; self.filter.rule().reference().coins() + 1]
+        vec![Amount::ZERO; self.filter.rule().currency().lanes()]
     }
 
     fn after(&mut self, spent: Vec<Amount>, step: Move) -> Option<Vec<Amount>> {
@@ -98,15 +98,9 @@ impl Prices for Shipped {
             self.charges.insert(step, charge);
         }
         let (rule, neighbors) = (self.filter.rule().clone(), self.filter.neighbors());
-        let coins = rule.reference().coins();
-        // Other sums admit nothing: only an odometer reads them.
-        let mut lanes = vec![Amount::ZERO; rule.currency().lanes()];
-        lanes[..coins].copy_from_slice(&spent[..coins]);
-        *lanes.last_mut()? = *spent.last()?;
-        let mut filter = Filter::resume(rule, neighbors, lanes, Amount::ZERO)?;
+        let mut filter = Filter::resume(rule, neighbors, spent, Amount::ZERO)?;
         let admitted = filter.admit(self.charges.get(&step)?).is_admitted();
-        let lanes = filter.sums().lanes();
-        admitted.then(|| lanes[..coins].iter().chain(lanes.last()).copied().collect())
+        admitted.then(|| filter.sums().lanes().to_vec())
     }
 }
 
@@ -173,6 +167,13 @@ pub fn menus() -> [(&'static str, Vec<Move>); 2] {
     let responses = moves(&[(4, 4), (6, 6), (8, 8), (12, 12), (16, 16)]);
     let lopsided = moves(&[(4, 4), (8, 8), (20, 2), (2, 20), (30, 2), (2, 30), (40, 4), (4, 40)]);
     [("responses", responses), ("lopsided moves", lopsided)]
+}
+
+/// A plan of some of the moves.
+#[must_use]
+pub fn plan() -> Vec<(Cost, u64)> {
+    let moves = [(Move { up: 4, down: 4 }, 12), (Move { up: 8, down: 8 }, 3)];
+    moves.into_iter().filter_map(|(step, count)| Some((step.cost()?, count))).collect()
 }
 
 /// Forms of the clock's condition that look like it, for a budget whose own clock starts at `clock`.

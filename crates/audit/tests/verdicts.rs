@@ -77,11 +77,14 @@ fn the_clock_keeps_what_looks_like_it_does_not() {
         let of = trials.iter().filter(|trial| trial.subject == format!("filter {name}"));
         of.map(|trial| trial.found).fold(0.0, f64::max)
     };
-    let shipped = worst("clock");
-    assert!((0.045..DELTA).contains(&shipped), "{shipped}");
+    // Priced exactly, by plain sums, these moves reach 0.0383: prices that are a little too high would show.
+    for name in ["clock", "clock-for-a-plan"] {
+        let shipped = worst(name);
+        assert!((0.037..DELTA).contains(&shipped), "{name}: {shipped}");
+    }
     for (name, at_least) in [
         ("clock_at_the_promised_epsilon_only_unsound", 0.8),
-        ("clock_at_few_thresholds_unsound", 0.066),
+        ("clock_at_few_thresholds_unsound", 0.064),
         ("clock_in_one_direction_unsound", 0.22),
         ("clock_with_a_forgotten_allowance_unsound", 0.07),
     ] {

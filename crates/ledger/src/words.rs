@@ -153,6 +153,9 @@ pub struct Cancel {
 pub struct Question {
     /// What would be run.
     pub mechanism: Mechanism,
+    /// What would be run after it, one after another: 256 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<Mechanism>,
     /// Which blocks it would touch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Blocks>,
@@ -224,7 +227,7 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WhatIf {
-    /// Whether it would be admitted now.
+    /// Whether it would be admitted now, with all that is to follow.
     pub decision: Decision,
     /// The account that would refuse, else the fullest one that it touches.
     pub account: AccountName,
@@ -244,6 +247,9 @@ pub struct WhatIf {
     pub reason: Option<String>,
     /// How many of what is asked for would be admitted, one after another; of a repeated mechanism, how many of that.
     pub largest_count: u64,
+    /// Where more was to follow: how many of all would be admitted one after another, each of a repeated mechanism counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_turn: Option<u64>,
 }
 
 /// A decision in one word.

@@ -391,7 +391,7 @@ fn what_if_charges_nothing_and_an_odometer_reads() {
                 "pure" | "approximate" => json!({"pure": {"epsilon": 0.1}}),
                 _ => gaussian(20.0),
             };
-            let question = Question { mechanism: read(step.clone()), blocks: None };
+            let question = Question { mechanism: read(step.clone()), then: Vec::new(), blocks: None };
             let dataset = name(kind);
             let whatif = ledger.what_if(&asker.who, &dataset, question.clone()).await.expect("an answer");
             assert_eq!(whatif.decision, Decision::Admit);

@@ -69,7 +69,7 @@ pub struct Progress {
 
 /// A count of examples with exact discrete Gaussian noise of this standard deviation: the noise and its price in one. An example more,
 /// less or other changes the count by at most 1.
-pub(crate) fn count(noise_std: f64) -> Result<Release, OutOfDomain> {
+pub fn count(noise_std: f64) -> Result<Release, OutOfDomain> {
     if !(1e-3..=1e6).contains(&noise_std) {
         return Err(OutOfDomain::new("noise_std", noise_std, "0.001 <= noise_std <= 1e6"));
     }

@@ -212,8 +212,13 @@ pub(super) struct WhatIfArguments {
     /// The mechanism, in JSON, such as '{"gaussian": {"noise_multiplier": 10}}'.
     ///
     /// Numbers with 16 or more digits should be in quotes. See docs/methods.md for the mechanisms.
-    #[arg(value_parser = mechanism)]
-    pub(super) mechanism: Mechanism,
+    #[arg(value_parser = mechanism, required_unless_present = "plan")]
+    pub(super) mechanism: Option<Mechanism>,
+    /// A plan instead of one mechanism, in TOML or JSON: its releases, one after another.
+    ///
+    /// A plan of at most 257 releases.
+    #[arg(long, value_name = "FILE", conflicts_with = "mechanism")]
+    pub(super) plan: Option<PathBuf>,
     /// Names of the blocks to charge, separated by commas, or `all`.
     ///
     /// Needed if the dataset has blocks, and only then.

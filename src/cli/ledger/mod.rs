@@ -17,11 +17,13 @@ pub(crate) use open::{Open, opening};
 pub(crate) use place::{Named, Place, PlaceArguments};
 pub(crate) use stream::filter;
 
+use super::account::read_plan;
 use super::output::{print, print_json};
 use super::words::{complaint, note_large_delta, number};
 use anyhow::Context;
-use arguments::{AllowArguments, Command, CreateArguments, GrantArguments, SpendArguments};
+use arguments::{AllowArguments, Command, CreateArguments, GrantArguments, SpendArguments, WhatIfArguments};
 use open::Missing;
+use paygo_accounting::wire::{Mechanism, Release};
 use paygo_ledger::Name;
 use paygo_ledger::entry::Role;
 use paygo_ledger::request::{Ask, CloseDataset, ListDatasets, ListTokens, RevokeToken, ShowDataset};
@@ -38,6 +40,19 @@ fn blocks(names: Option<&Vec<Name>>) -> Option<Blocks> {
         [one] if one.as_str() == "all" => Blocks::Word(BlockWord::All),
         these => Blocks::These(these.to_vec()),
     })
+}
+
+impl WhatIfArguments {
+    /// The one that is asked for and those that follow.
+    fn mechanisms(&self) -> anyhow::Result<(Mechanism, Vec<Mechanism>)> {
+        let Some(path) = &self.plan else {
+            return Ok((self.mechanism.clone().context("give a mechanism or --plan")?, Vec::new()));
+        };
+        let releases = read_plan(path)?.releases.into_iter();
+        let mut all = releases.map(|Release { count, mechanism }| Mechanism::Repeat { count, of: Box::new(mechanism) });
+        let first = all.next().context("the plan has no releases")?;
+        Ok((first, all.collect()))
+    }
 }
 
 impl SpendArguments {
@@ -97,8 +112,8 @@ impl Asking {
                 self.done(&done, &format!("what was not used of reservation {id} is free again"))
             }
             Command::WhatIf(what_if) => {
-                let (mechanism, blocks) = (what_if.mechanism.clone(), blocks(what_if.blocks.as_ref()));
-                show::what_if(&open.ask(&what_if.dataset, Question { mechanism, blocks })?, json)
+                let ((mechanism, then), blocks) = (what_if.mechanisms()?, blocks(what_if.blocks.as_ref()));
+                show::what_if(&open.ask(&what_if.dataset, Question { mechanism, then, blocks })?, json)
             }
             Command::Show { dataset: Some(dataset) } => show::one(&open.ask(dataset, ShowDataset)?, json),
             Command::Show { dataset: None } => show::all(&open.ask(&(), ListDatasets)?, json),

@@ -55,13 +55,14 @@ pub(super) fn what_if(answer: &WhatIf, json: bool) -> anyhow::Result<ExitCode> {
             Decision::Admit => "would be admitted",
             Decision::Refuse => "would be refused",
         };
-        print(&format!(
-            "{verdict}; {}: spent {}, with it {}; {} of the same would fit; nothing was charged",
-            answer.account,
-            meters(&answer.spent, Side::Up),
-            of(&answer.after, &answer.budget),
-            answer.largest_count
-        ))?;
+        let fit = match answer.in_turn {
+            Some(in_turn) => format!("one after another {in_turn} releases of the plan would fit"),
+            None => {
+                format!("with it {}; {} of the same would fit", of(&answer.after, &answer.budget), answer.largest_count)
+            }
+        };
+        let spent = meters(&answer.spent, Side::Up);
+        print(&format!("{verdict}; {}: spent {spent}, {fit}; nothing was charged", answer.account))?;
     }
     Ok(match answer.decision {
         Decision::Admit => ExitCode::SUCCESS,

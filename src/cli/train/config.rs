@@ -177,7 +177,7 @@ impl Config {
         // Components and counts are charged too, and not looked at here.
         let is_all = !self.releases_integers();
         let [at_most, about] = if is_all { ["", ""] } else { ["at most ", "about "] };
-        Ok(privacy.shortfall(sampler, network, self.releases_integers(), wanted)?.map(|(covered, enough)| {
+        Ok(privacy.shortfall(self, sampler, network, wanted)?.map(|(covered, enough)| {
             let [covered, asked] = [covered, wanted].map(|rounds| rounds.saturating_mul(each));
             let text = format!("the budget covers {at_most}{covered} of the {asked} steps that are asked for");
             match enough {

@@ -2,7 +2,7 @@
 
 use super::Arguments;
 use super::config::Config;
-use super::privacy::Checked;
+use super::privacy::{Checked, Kept};
 use super::shared::{SharedBudget, SharedGate};
 use crate::cli::ledger::Named;
 use anyhow::Context;
@@ -31,6 +31,8 @@ pub(super) struct Job {
     pub(super) ledger: Option<Named>,
     /// Which candidate was picked, where there is a choice and it was made; the config is then as that candidate has it.
     pub(super) picked: Option<usize>,
+    /// The rule of its own budget.
+    pub(super) rule: Kept,
     pub(super) split: Split,
     pub(super) network: Network,
 }
@@ -49,6 +51,7 @@ struct Stored {
     spoiled: Option<String>,
     ledger: Option<Named>,
     picked: Option<usize>,
+    rule: Kept,
 }
 
 impl Opened {
@@ -59,8 +62,8 @@ impl Opened {
                 let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
                 let beside = std::path::absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
                 let data = arguments.data.clone();
-                let stored =
-                    Stored { text, beside, data, spoiled: None, ledger: arguments.place.named(), picked: None };
+                let (ledger, rule) = (arguments.place.named(), Kept::Fresh);
+                let stored = Stored { text, beside, data, spoiled: None, ledger, picked: None, rule };
                 let job = Job::new(stored, arguments).with_context(|| path.display().to_string())?;
                 Ok(Self { job, before: None })
             }
@@ -91,6 +94,10 @@ impl Opened {
             // As it is given now: a password is not kept.
             ledger: ledger.map(|ledger| given.map_or(ledger.clone(), |given| ledger.reached_by(given))),
             picked: stored["picked"].as_u64().and_then(|picked| usize::try_from(picked).ok()),
+            rule: match stored.get("rule") {
+                Some(rule) => Kept::Rule(serde_json::from_value(rule.clone()).context("the checkpoint's rule")?),
+                None => Kept::Earlier,
+            },
         };
         let job = Job::new(stored, arguments)?;
         folder.rewrite_config(&job.stored()?);
@@ -100,7 +107,7 @@ impl Opened {
 
 impl Job {
     fn new(stored: Stored, arguments: &Arguments) -> anyhow::Result<Self> {
-        let Stored { text, beside, data, spoiled, ledger, picked } = stored;
+        let Stored { text, beside, data, spoiled, ledger, picked, rule } = stored;
         let config = Config::parse(&text)?;
         config.check_stop()?;
         let config = picked.map_or(Ok(config.clone()), |picked| config.with_candidate(picked))?;
@@ -128,7 +135,7 @@ impl Job {
             }
         };
         let network = config.model.network(shape, split.train.classes())?;
-        Ok(Self { config, text, beside, data, spoiled, ledger, picked, split, network })
+        Ok(Self { config, text, beside, data, spoiled, ledger, picked, rule, split, network })
     }
 
     /// The ε of the budget.
@@ -148,7 +155,17 @@ impl Job {
         if let Some(picked) = self.picked {
             stored["picked"] = picked.into();
         }
+        if let Kept::Rule(rule) = &self.rule {
+            stored["rule"] = serde_json::to_value(rule)?;
+        }
         Ok(stored.to_string())
+    }
+
+    /// The rule that it begins with is its own for good.
+    pub(super) fn keep_rule(&mut self, checked: Option<&Checked>) {
+        if let Some(checked) = checked {
+            self.rule = Kept::Rule(Box::new(checked.filter.rule().into()));
+        }
     }
 
     /// Who is asked: the run's own budget, and the ledger if one was named.

@@ -8,6 +8,7 @@ mod model;
 mod noise;
 mod note;
 mod outcome;
+mod plan;
 mod privacy;
 mod report;
 mod room;
@@ -90,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Opened { mut job, before } = Opened::new(arguments)?;
     let (folder, interrupted) = before.unzip();
     let mut source = source(arguments)?;
-    let mut setting = Setting::of(&job)?;
+    let mut setting = checked(&mut job, interrupted.is_none())?;
     forewarn(&job, &mut setting, interrupted.as_ref())?;
     let start = if interrupted.is_none() { setting.rehearse(&job)? } else { None };
     let gate = job.gate(arguments, setting.checked.as_ref())?;
@@ -142,6 +143,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         metrics: &metrics,
     };
     outcome.finish()
+}
+
+/// Everything checked; a new run keeps the rule that it begins with.
+fn checked(job: &mut Job, is_new: bool) -> anyhow::Result<Setting> {
+    let setting = Setting::of(job)?;
+    if is_new {
+        job.keep_rule(setting.checked.as_ref());
+    }
+    Ok(setting)
 }
 
 /// What is worth knowing before the run begins, or goes on.

@@ -1,12 +1,14 @@
 //! The words for a budget and its noise, checked against batches and model.
 
+use super::config::Config;
 use super::noise::Noise;
+use super::plan::{self, MAX_ROUNDS, Rounds, covered, rounds_ahead};
 use anyhow::Context;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{AnyRule, Budget, Clock, Filter, FixedOrder, Mixture};
-use paygo_accounting::loss::clock::MAX_KINDS;
 use paygo_accounting::params::{Neighbors, NoiseMultiplier, Order};
 use paygo_accounting::schedule::Schedule;
+use paygo_accounting::stored::StoredRule;
 use paygo_accounting::wire::{FilterKind, FilterWords, Neighbors as NeighborWords, Number};
 use paygo_training::batching::{Batching, Sampler};
 use paygo_training::gradient::Clip;
@@ -62,8 +64,16 @@ pub(super) struct Checked {
     pub(super) allowance: Option<ExampleBudget>,
 }
 
-/// Rounds that a run has at most.
-const MAX_ROUNDS: u64 = 10_000_000;
+/// The rule that a run keeps for good: where to stop must not depend on which version takes it up again.
+#[derive(Clone, Debug)]
+pub(super) enum Kept {
+    /// It is not begun yet.
+    Fresh,
+    Rule(Box<StoredRule>),
+    /// It was begun by an earlier version, which kept none and made the same one again.
+    Earlier,
+}
+
 /// Epochs of different noise that are looked ahead.
 const MAX_AHEAD: u64 = 1000;
 
@@ -82,43 +92,10 @@ impl Checked {
     /// find out.
     fn covered(&self, sampler: &Sampler, wanted: u64) -> anyhow::Result<u64> {
         let ahead = self.rounds_ahead(sampler, wanted)?;
-        let covered = covered(self.filter.clone(), &ahead)?;
+        let covered = covered(&self.filter, &ahead)?;
         let is_cut = ahead.len() as u64 == MAX_AHEAD && covered == ahead.iter().map(|(_, count)| count).sum::<u64>();
         Ok(if is_cut { wanted } else { covered })
     }
-}
-
-/// The rounds of a policy if nothing makes it change its mind, from the first: so many as are wanted, of so many epochs at most.
-fn rounds_ahead(policy: &Policy, sampler: &Sampler, wanted: u64, epochs: u64) -> anyhow::Result<Rounds> {
-    let changes = matches!(policy, Policy::Schedule(schedule) if !matches!(schedule, Schedule::Uniform { .. }));
-    let at_once = if !changes { wanted } else { sampler.rounds_per_epoch() };
-    let (mut ahead, mut left) = (Rounds::new(), wanted);
-    for epoch in 0..epochs {
-        let Some(noise) = policy.noise_multiplier(epoch).filter(|_| left > 0) else { break };
-        let count = at_once.min(left);
-        ahead.push((sampler.round(noise)?.cost().clone(), count));
-        left -= count;
-    }
-    Ok(ahead)
-}
-
-/// Rounds one after another: what one costs, and how often it comes in a row.
-pub(super) type Rounds = Vec<(Cost, u64)>;
-
-/// How many of these rounds a filter admits, one after another.
-pub(super) fn covered(mut filter: Filter<AnyRule>, rounds: &[(Cost, u64)]) -> anyhow::Result<u64> {
-    let mut covered = 0;
-    for (cost, count) in rounds {
-        let room = filter.room_for(&filter.price(cost)?, *count);
-        if room > 0 {
-            let _ = filter.request(&cost.repeat(room)?)?;
-        }
-        covered += room;
-        if room < *count {
-            break;
-        }
-    }
-    Ok(covered)
 }
 
 /// The same noise throughout.
@@ -149,15 +126,15 @@ impl Privacy {
     /// How many of these rounds the budget covers, and with which first noise it would cover all, if any will do; none where it does.
     pub(super) fn shortfall(
         &self,
+        config: &Config,
         sampler: &Sampler,
         network: &Network,
-        integers: bool,
         wanted: u64,
     ) -> anyhow::Result<Option<(u64, Option<f64>)>> {
         let covered = |factor: f64| -> anyhow::Result<u64> {
             let mut scaled = self.clone();
             *scaled.noise.first() *= factor;
-            scaled.check(sampler, network, integers)?.covered(sampler, wanted)
+            scaled.check(config, sampler, network, &Kept::Fresh)?.covered(sampler, wanted)
         };
         let now = covered(1.0)?;
         if now >= wanted {
@@ -180,12 +157,17 @@ impl Privacy {
     }
 
     /// The tightest filter that takes what is asked.
-    const fn default_filter(&self, batching: Batching, integers: bool) -> FilterKind {
+    const fn default_filter(&self, batching: Batching, integers: bool, kept: &Kept) -> FilterKind {
         match (self.individual, batching) {
             (true, Batching::Poisson { .. }) => FilterKind::FixedOrder,
             (_, Batching::Full) | (false, Batching::Shuffled { .. }) if !integers => FilterKind::Gdp,
             (_, Batching::Full | Batching::Shuffled { .. }) => FilterKind::Zcdp,
-            (_, Batching::Poisson { .. } | Batching::BallsAndBins { .. }) => FilterKind::Clock,
+            // Known by a curve, which is dear on a clock.
+            (_, Batching::BallsAndBins { .. }) => FilterKind::Mixture,
+            (_, Batching::Poisson { .. }) => match kept {
+                Kept::Earlier => FilterKind::Mixture,
+                Kept::Fresh | Kept::Rule(_) => FilterKind::Clock,
+            },
         }
     }
 
@@ -195,15 +177,13 @@ impl Privacy {
         kind: FilterKind,
         budget: Budget,
         one: &Cost,
-        policy: &Policy,
-        sampler: &Sampler,
+        plan: impl FnOnce() -> anyhow::Result<Rounds>,
     ) -> anyhow::Result<AnyRule> {
         if kind == FilterKind::FixedOrder {
             return Ok(self.fixed_order(budget, one)?.into());
         }
         if kind == FilterKind::Clock {
-            let plan = rounds_ahead(policy, sampler, MAX_ROUNDS, MAX_KINDS as u64)?;
-            return Ok(Clock::for_plan(budget, &plan, 0.0)?.into());
+            return Ok(Clock::for_plan(budget, &plan()?, 0.0)?.into());
         }
         if kind == FilterKind::Mixture {
             // As many rounds as an even mixture would admit: the plan that the weights are best at.
@@ -238,8 +218,35 @@ impl Privacy {
         })
     }
 
-    /// `integers`: whether counts or components are released, too. Their noise is exact, on integers, and has a ρ and no μ.
-    pub(super) fn check(&self, sampler: &Sampler, network: &Network, integers: bool) -> anyhow::Result<Checked> {
+    /// Whether a kind of filter takes what is asked.
+    fn check_kind(&self, kind: FilterKind, batching: Batching, integers: bool) -> anyhow::Result<()> {
+        let is_full = matches!(batching, Batching::Full);
+        let is_shuffled = matches!(batching, Batching::Shuffled { .. });
+        anyhow::ensure!(
+            kind != FilterKind::Gdp || is_full || (is_shuffled && !self.individual),
+            "filter gdp takes full batches, or shuffled ones with one budget for all: sampled noise has no proved mu"
+        );
+        anyhow::ensure!(
+            kind != FilterKind::Gdp || !integers,
+            "filter gdp takes no noisy counts, principal components or selection: they have no proved mu\nhint: filter = \"zcdp\""
+        );
+        anyhow::ensure!(
+            self.order.is_none() || kind == FilterKind::FixedOrder,
+            "privacy.order goes with filter fixed-order, the one for poisson batches with a budget for each example"
+        );
+        Ok(())
+    }
+
+    /// With the rule that a run was begun with, where it was begun before.
+    pub(super) fn check(
+        &self,
+        config: &Config,
+        sampler: &Sampler,
+        network: &Network,
+        kept: &Kept,
+    ) -> anyhow::Result<Checked> {
+        // Their noise is exact, on integers, and has a ρ and no μ.
+        let integers = config.releases_integers();
         let neighbors = Neighbors::from(self.neighbors);
         let clip = self.clip(network)?;
         anyhow::ensure!(
@@ -259,22 +266,13 @@ impl Privacy {
         );
         let noise = policy.noise_multiplier(0).context("the schedule has no noise for the first epoch")?;
         let one = sampler.round(noise)?.cost().clone();
-        let is_full = matches!(sampler.batching(), Batching::Full);
-        let is_shuffled = matches!(sampler.batching(), Batching::Shuffled { .. });
-        let kind = self.filter.unwrap_or_else(|| self.default_filter(sampler.batching(), integers));
-        anyhow::ensure!(
-            kind != FilterKind::Gdp || is_full || (is_shuffled && !self.individual),
-            "filter gdp takes full batches, or shuffled ones with one budget for all: sampled noise has no proved mu"
-        );
-        anyhow::ensure!(
-            kind != FilterKind::Gdp || !integers,
-            "filter gdp takes no noisy counts, principal components or selection: they have no proved mu\nhint: filter = \"zcdp\""
-        );
-        anyhow::ensure!(
-            self.order.is_none() || kind == FilterKind::FixedOrder,
-            "privacy.order goes with filter fixed-order, the one for poisson batches with a budget for each example"
-        );
-        let rule = self.rule(kind, budget, &one, &policy, sampler)?;
+        let kind = self.filter.unwrap_or_else(|| self.default_filter(sampler.batching(), integers, kept));
+        self.check_kind(kind, sampler.batching(), integers)?;
+        let whole = || plan::whole(config, sampler, &policy, config.rounds(sampler));
+        let rule = match kept {
+            Kept::Rule(rule) => AnyRule::try_from(&**rule)?,
+            Kept::Fresh | Kept::Earlier => self.rule(kind, budget, &one, whole)?,
+        };
         let allowance = if self.individual { Some(allowance_of(&rule)?) } else { None };
         let filter = Filter::new(rule, neighbors);
         let rounds = filter.room_for(&filter.price(&one)?, MAX_ROUNDS);

@@ -1,7 +1,8 @@
 //! How much room a shared ledger has for a run, as it is told before the first step.
 
 use super::job::Job;
-use super::privacy::{Privacy, Rounds};
+use super::plan::Rounds;
+use super::privacy::Privacy;
 use super::setting::Setting;
 use super::shared::SharedGate;
 use paygo_training::model::Network;

@@ -7,7 +7,7 @@ use super::shared::SharedGate;
 use crate::cli::interrupt;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{AnyRule, Decision};
-use paygo_accounting::params::Neighbors;
+use paygo_accounting::params::{Neighbors, NoiseMultiplier};
 use paygo_noise::Source;
 use paygo_training::batching::{Batching, Sampler};
 use paygo_training::data::Examples;
@@ -73,6 +73,13 @@ pub(super) struct Picked {
     pub(super) charged: Entry,
 }
 
+/// The choice that is charged for: each candidate has a plan of so many rounds.
+pub(super) fn selection(select: &Select, sampler: &Sampler, noise: NoiseMultiplier) -> anyhow::Result<Selection> {
+    anyhow::ensure!(select.epochs > 0, "select.epochs = 0; expected at least 1");
+    let rounds = select.epochs.saturating_mul(sampler.rounds_per_epoch());
+    Ok(Selection::of_plans(select.candidates.len(), sampler.round(noise)?.cost(), rounds, select.epsilon)?)
+}
+
 impl<'a> Trial<'a> {
     pub(super) const fn of(job: &'a Job, sampler: &'a Sampler, public_size: u64, checked: &'a Checked) -> Self {
         let Job { config, network, split, .. } = job;
@@ -81,7 +88,6 @@ impl<'a> Trial<'a> {
 
     /// What is wrong with the candidates, found before anything is charged.
     pub(super) fn check(&self, select: &Select) -> anyhow::Result<()> {
-        anyhow::ensure!(select.epochs > 0, "select.epochs = 0; expected at least 1");
         anyhow::ensure!(
             self.checked.allowance.is_none(),
             "[select]: a budget for each example leaves none for a choice that all of them make"
@@ -122,8 +128,7 @@ impl<'a> Trial<'a> {
     }
 
     fn selection(&self, select: &Select) -> anyhow::Result<Selection> {
-        let round = self.sampler.round(self.checked.first_noise()?)?;
-        Ok(Selection::of_plans(select.candidates.len(), round.cost(), self.rounds(select), select.epsilon)?)
+        selection(select, self.sampler, self.checked.first_noise()?)
     }
 
     /// Charges the gate once for everything, tries all and picks one; nothing where somebody asked to end, and it stays charged.

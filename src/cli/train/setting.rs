@@ -43,7 +43,7 @@ impl Setting {
     pub(super) fn of(job: &Job) -> anyhow::Result<Self> {
         let (neighbors, public_size) = job.config.size(&job.split.train)?;
         let sampler = job.config.sampler(neighbors, public_size, job.split.train.len())?;
-        let check = |privacy: &PrivacyWords| privacy.check(&sampler, &job.network, job.config.releases_integers());
+        let check = |privacy: &PrivacyWords| privacy.check(&job.config, &sampler, &job.network, &job.rule);
         let checked = job.config.privacy.as_ref().map(check).transpose()?;
         job.config.optimizer(job.network.parameters())?;
         if let Some(select) = &job.config.select {

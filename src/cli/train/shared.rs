@@ -3,7 +3,7 @@
 //! Rounds are reserved some at a time, so that a run need not wait for the ledger at every step: as many as take about a second. What was
 //! not drawn of the last is given back at the end; what a killed run held stays charged.
 
-use super::privacy::covered;
+use super::plan::covered;
 use crate::cli::ledger::Place;
 use anyhow::Context;
 use paygo_accounting::cost::Cost;
@@ -104,10 +104,10 @@ impl SharedBudget {
 
     /// How many of these rounds would be admitted now, one after another; none where the ledger does not say for so many that differ.
     pub(super) fn room_for_all(&self, rounds: &[(Cost, u64)]) -> anyhow::Result<Option<u64>> {
-        let own = covered(self.own.filter().clone(), rounds)?;
+        let own = covered(self.own.filter(), rounds)?;
         Ok(match &self.ledger {
             Some(_) if rounds.len() > MAX_DIFFERENT => None,
-            Some(ledger) if own > 0 => ledger.room_for_all(rounds, own).ok(),
+            Some(ledger) if own > 0 => ledger.room_for_all(rounds).ok().map(|room| room.min(own)),
             Some(_) | None => Some(own),
         })
     }
@@ -174,46 +174,22 @@ impl Shared {
     }
 
     fn room(&self, cost: &Cost) -> Result<u64, GateError> {
-        let question = Question { mechanism: several(cost, 1)?, blocks: self.place.blocks.clone() };
+        let (mechanism, then, blocks) = (several(cost, 1)?, Vec::new(), self.place.blocks.clone());
+        let question = Question { mechanism, then, blocks };
         let fits = self.place.ask(question)?.largest_count;
         let held = self.held.as_ref().filter(|held| held.cost == *cost).map_or(0, |held| held.count - held.used);
         Ok(fits.saturating_add(held))
     }
 
-    /// How many of these rounds, up to `most`, would be admitted now.
-    fn room_for_all(&self, rounds: &[(Cost, u64)], most: u64) -> Result<u64, GateError> {
-        if let [(cost, _)] = rounds {
-            return Ok(self.room(cost)?.min(most));
-        }
-        let fits = |count: u64| -> Result<bool, GateError> {
-            let mechanism = Mechanism::from(&first(rounds, count)?.mechanism());
-            let question = Question { mechanism, blocks: self.place.blocks.clone() };
-            Ok(self.place.ask(question)?.decision == Decision::Admit)
-        };
-        if fits(most)? {
-            return Ok(most);
-        }
-        let (mut fit, mut too_many) = (0, most);
-        while too_many - fit > 1 {
-            let middle = fit.midpoint(too_many);
-            *(if fits(middle)? { &mut fit } else { &mut too_many }) = middle;
-        }
-        Ok(fit)
+    /// How many of these rounds would be admitted now, one after another.
+    fn room_for_all(&self, rounds: &[(Cost, u64)]) -> Result<u64, GateError> {
+        let mut mechanisms = rounds.iter().map(|(cost, count)| several(cost, *count));
+        let mechanism = mechanisms.next().ok_or("no rounds were asked for")??;
+        let then: Vec<Mechanism> = mechanisms.collect::<Result<_, _>>()?;
+        let (is_one, all) = (then.is_empty(), rounds[0].1);
+        let answer = self.place.ask(Question { mechanism, then, blocks: self.place.blocks.clone() })?;
+        Ok(if is_one { answer.largest_count.min(all) } else { answer.in_turn.unwrap_or(0) })
     }
-}
-
-/// What the first of some rounds cost together.
-fn first(rounds: &[(Cost, u64)], mut count: u64) -> Result<Cost, GateError> {
-    let mut costs = Vec::new();
-    for (cost, times) in rounds {
-        let now = count.min(*times);
-        if now > 0 {
-            costs.push(cost.repeat(now)?);
-        }
-        count -= now;
-    }
-    let (one, others) = costs.split_first().ok_or("no rounds were asked for")?;
-    Ok(one.and_all(others)?)
 }
 
 impl Gate for SharedBudget {

@@ -12,7 +12,7 @@ use crate::prior::Prior;
 use crate::stored::{Decimal, LoadError, StoredBudget, prior_of, stored_prior};
 use crate::wire::{self, FilterError, FilterWords, Number};
 use paygo_numeric::rounding::{mul_down, mul_up};
-use paygo_numeric::search::last_true;
+use paygo_numeric::search::{first_true, last_true};
 use paygo_numeric::{Amount, Interval};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -28,6 +28,8 @@ const BASE: f64 = 0.002;
 const NEGLIGIBLE: f64 = 1e-4;
 /// A clock is made a little smaller than it could be, so that it still fits when a bound moves by its last digits.
 const MARGIN: f64 = 1e-6;
+/// Noise beside a plan is sought in such parts of the most there could be.
+const PARTS: u64 = 1 << 20;
 
 /// Admits while a clock, which every step moves by its price, has not run out.
 ///
@@ -81,10 +83,11 @@ impl Clock {
     }
 
     /// The clock of a plan, releases in the order in which they will probably be made, each so often: as many of them as the budget pays for, and
-    /// noise for whatever else is asked. `reserve` is the least share of [`Clock::new`]'s noise that is kept beside the plan; what the plan leaves is
-    /// added to it.
+    /// noise for whatever else is asked. `reserve` is the least share of [`Clock::new`]'s noise that is kept beside the plan for it; what the plan
+    /// leaves is added to it.
     ///
-    /// Gaussian noise in the plan becomes part of the reserve, where it is paid for exactly; so does what has no law of its own.
+    /// What is Gaussian noise in the plan, or has no law of its own, has its noise beside the plan, too: all of what comes before the first
+    /// step that is neither, and as much of the rest as of the plan.
     ///
     /// # Errors
     /// [`BudgetError`] when the budget serves nothing, the share is not below 1, or the plan has too many kinds of steps.
@@ -95,7 +98,7 @@ impl Clock {
         }
         let (whole, most) = (of_clock(budget).get(), alone.reference.terms().noise);
         let negligible = NEGLIGIBLE * whole / most.to_f64_up();
-        let steps = kinds(plan, |single| alone.reference.counts(single, negligible));
+        let Planned { steps, first, later } = Planned::of(plan, |single| alone.reference.counts(single, negligible));
         if steps.len() > MAX_KINDS {
             let given = format!("{} kinds of steps", steps.len());
             return Err(OutOfDomain::new("plan", given, "at most 256 kinds that are not Gaussian noise").into());
@@ -106,18 +109,33 @@ impl Clock {
         let (counts, total) =
             (steps.iter().map(|step| step.1).collect::<Vec<_>>(), steps.iter().map(|step| step.1).sum());
         let bare = Terms::noise(Amount::UNIT, 1.0).beside((Amount::UNIT, Amount::UNIT), 1.0, negligible, &counts);
-        let kept = Amount::from_f64_down(reserve * most.to_f64_down()).unwrap_or(Amount::ZERO);
-        let draft = Draft { budget, all: Reference::new(steps, bare)?, kept };
+        let share = Amount::from_f64_down(reserve * most.to_f64_down()).unwrap_or(Amount::ZERO);
+        let (first, later) = (alone.noise_for(&first), alone.noise_for(&later));
+        let draft = Draft { budget, all: Reference::new(steps, bare)?, total, kept: share.plus(first), later };
         let fits = |count: u64| draft.reference(count, Amount::ZERO).is_some_and(|reference| draft.fits(&reference));
         let Some(count) = last_true(0, total, |count| count == 0 || fits(count)).filter(|count| *count > 0) else {
             return Ok(alone);
         };
         // What is left beside it, in units fine enough.
-        let more = |part: u64| most.shared_by(1 << 20).times(part);
+        let more = |part: u64| most.shared_by(PARTS).times(part);
         let fits = |part: u64| draft.reference(count, more(part)).is_some_and(|reference| draft.fits(&reference));
-        let part = if count == total { last_true(0, 1 << 20, |part| part == 0 || fits(part)).unwrap_or(0) } else { 0 };
+        let part = if count == total { last_true(0, PARTS, |part| part == 0 || fits(part)).unwrap_or(0) } else { 0 };
         let reference = draft.reference(count, more(part)).ok_or(OutOfDomain::new("plan", count, "steps that fit"))?;
         Self::with(budget, reference, usual_prior(budget))
+    }
+
+    /// About the noise that pays for all of these, one after another; all there is where that is not enough.
+    fn noise_for(&self, costs: &[(Cost, u64)]) -> Amount {
+        let most = self.reference.terms().noise;
+        let prices: Option<Vec<_>> =
+            costs.iter().map(|(cost, times)| Some((self.reference.prices(cost)?, *times))).collect();
+        let Some(prices) = prices else { return most };
+        let pays = |part: &u64| {
+            let start = Some(vec![most.shared_by(PARTS).times(*part)]);
+            let walk = |left, (price, times): &(Vec<Amount>, u64)| self.reference.walk(left?, None, price, *times);
+            prices.iter().fold(start, walk).is_some()
+        };
+        most.shared_by(PARTS).times(first_true(0, PARTS, 1, |part| pays(&part)).unwrap_or(PARTS))
     }
 
     /// A given reference.
@@ -226,38 +244,68 @@ fn usual_prior(budget: Budget) -> Prior {
     Prior::for_budget(budget.epsilon(), Delta::from_upper_bound(mul_down(budget.loss_delta().get(), BESIDE)))
 }
 
-/// Each kind of step once, where it comes first, of those that count; without groups of people that stand apart.
-fn kinds(plan: &[(Cost, u64)], counts: impl Fn(&Single) -> bool) -> Vec<(Single, u64)> {
-    let mut kinds: Vec<(Single, u64)> = Vec::new();
-    for (cost, times) in plan {
-        for (single, count) in cost.singles().unwrap_or_default() {
-            let count = count.get().saturating_mul(*times);
-            match kinds.iter_mut().find(|(kind, _)| kind == single) {
-                Some((_, known)) => *known = known.saturating_add(count),
-                None if counts(single) => kinds.push((single.clone(), count)),
-                None => {}
+/// A plan, taken apart.
+#[derive(Default)]
+struct Planned {
+    /// Each kind of step once, where it comes first, of those that count.
+    steps: Vec<(Single, u64)>,
+    /// What else there is before the first of them, and after.
+    first: Vec<(Cost, u64)>,
+    later: Vec<(Cost, u64)>,
+}
+
+impl Planned {
+    fn of(plan: &[(Cost, u64)], counts: impl Fn(&Single) -> bool) -> Self {
+        let mut all = Self::default();
+        for (cost, times) in plan {
+            // Groups of people that stand apart are no steps of a plan.
+            let Some(singles) = cost.singles() else {
+                all.others().push((cost.clone(), *times));
+                continue;
+            };
+            for (single, count) in singles {
+                let count = count.get().saturating_mul(*times);
+                match all.steps.iter_mut().find(|(kind, _)| kind == single) {
+                    Some((_, known)) => *known = known.saturating_add(count),
+                    None if counts(single) => all.steps.push((single.clone(), count)),
+                    None => {
+                        let one = Cost::of(&Mechanism::Single(single.clone()), cost.neighbors());
+                        all.others().extend(one.map(|one| (one, count)));
+                    }
+                }
             }
         }
+        all
     }
-    kinds
+
+    fn others(&mut self) -> &mut Vec<(Cost, u64)> {
+        if self.steps.is_empty() { &mut self.first } else { &mut self.later }
+    }
 }
 
 /// A plan for which a clock is wanted.
 struct Draft {
     budget: Budget,
     all: Reference,
-    /// The least noise beside it.
+    /// How many steps.
+    total: u64,
+    /// The least noise beside it, and what is added to it with the whole of the steps.
     kept: Amount,
+    later: Amount,
 }
 
 impl Draft {
     /// The first `count` steps of it, and so much more noise than is kept at least.
     fn reference(&self, count: u64, more: Amount) -> Option<Reference> {
         let negligible = self.all.terms().negligible;
+        // In parts: a count may be larger than what an amount can be divided into.
+        #[expect(clippy::cast_possible_truncation, reason = "at most PARTS")]
+        let done = (u128::from(count) * u128::from(PARTS) / u128::from(self.total)) as u64;
+        let kept = self.kept.plus(self.later.shared_by(PARTS).times(done));
         let terms = |first: &Reference, counts: &[u64]| {
             let weight = first.weight(&first.full()) - first.terms().noise.to_f64_up();
             let base = Amount::from_f64_up(BASE * weight);
-            let noise = self.kept.max(base).plus(more);
+            let noise = kept.max(base).plus(more);
             let whole = mul_down(of_clock(self.budget).get(), 1.0 - 1e-9) / (weight + noise.to_f64_up());
             let beside = (base, Amount::from_f64_up(weight));
             Terms::noise(noise, SHARE * whole).beside(beside, PLAN_SHARE * whole, negligible, counts)

@@ -331,9 +331,28 @@ impl<R: Rule> Filter<R> {
     /// How many more of a charge would be admitted now, up to `most`.
     #[must_use]
     pub fn room_for(&self, charge: &Charge, most: u64) -> u64 {
+        self.room_from(&self.sums, charge, most)
+    }
+
+    /// How many of these charges would be admitted now, one after another, each so often; none after the first that would be refused.
+    #[must_use]
+    pub fn room_in_turn<'a>(&self, charges: impl IntoIterator<Item = (&'a Charge, u64)>) -> u64 {
+        let (mut sums, mut fit) = (self.sums.clone(), 0);
+        for (charge, count) in charges {
+            let room = self.room_from(&sums, charge, count);
+            fit += room;
+            if room < count {
+                break;
+            }
+            sums = self.rule.after(&sums, self.held.as_ref(), charge.lanes(), room);
+        }
+        fit
+    }
+
+    fn room_from(&self, sums: &Sums, charge: &Charge, most: u64) -> u64 {
         let fits = charge.fits(self.rule.currency(), self.neighbors);
         let held = self.held.as_ref();
-        let after = |n: u64| self.rule.after(&self.sums, held, charge.lanes(), n);
+        let after = |n: u64| self.rule.after(sums, held, charge.lanes(), n);
         let allowed = |n: u64| n == 0 || (fits && self.objection(&after(n), held).is_none());
         last_true(0, most, allowed).unwrap_or(0)
     }

@@ -33,7 +33,29 @@ pub(super) fn what_if(dataset: &Dataset, quote: &Quote, one: &Charge, blocks: Op
         reason: refused.map(|refused| refused.reason),
         // One alone is rounded up, so that many of it may seem to cost more than they do together.
         largest_count: dataset.room(one, MAX_COUNT, blocks, by).max(admitted),
+        in_turn: None,
     }
+}
+
+/// The same for several, one after another, each so often: admitted where all are.
+pub(super) fn in_turn(
+    dataset: &Dataset,
+    first: WhatIf,
+    quotes: &[(Arc<Quote>, u64)],
+    blocks: Option<&[Name]>,
+    by: &Name,
+) -> WhatIf {
+    let all = quotes.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
+    let fit = dataset.room_in_turn(quotes, blocks, by);
+    let (decision, reason) = if fit == all {
+        (Decision::Admit, None)
+    } else {
+        (
+            Decision::Refuse,
+            first.reason.clone().or_else(|| Some(format!("only {fit} of {all} would fit one after another"))),
+        )
+    };
+    WhatIf { decision, reason, in_turn: Some(fit), ..first }
 }
 
 /// Answers to the requests of one batch: what is left is computed once for each account.

@@ -30,6 +30,8 @@ const MAX_WAITING: usize = 4096;
 const MAX_MECHANISM: usize = 1 << 16;
 /// How many priced mechanisms are remembered.
 const MAX_PRICED: usize = 4096;
+/// Mechanisms that may follow the first of a question.
+const MAX_THEN: usize = 256;
 /// Entries closer than this are read together.
 const NEAR: u64 = 64;
 /// An hour and a week, in seconds.
@@ -453,16 +455,32 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError::Mistake`] when it is no request.
     pub async fn what_if(&self, by: &Requester, dataset: &Name, question: Question) -> Result<WhatIf, LedgerError> {
-        let Question { mechanism, blocks } = question;
-        let quote = self.price(dataset, mechanism).await?;
-        let unit = self.unit(dataset, &quote).await?;
+        let Question { mechanism, then, blocks } = question;
+        if then.len() > MAX_THEN {
+            let (what, given, most) = ("mechanisms that follow", then.len(), MAX_THEN);
+            return Err(Mistake::TooMany { what, given, most }.into());
+        }
+        let (first, one) = self.with_unit(dataset, mechanism).await?;
+        let mut in_turn = vec![(Arc::clone(&one), unit(&first.mechanism)?.1)];
+        for mechanism in then {
+            let (whole, one) = self.with_unit(dataset, mechanism).await?;
+            in_turn.push((one, unit(&whole.mechanism)?.1));
+        }
         let known = self.dataset(dataset)?;
         let (by, touched) = (by.name.clone(), known.blocks(blocks.as_ref())?);
         off_the_runtime(move || {
-            let one = &unit.as_ref().unwrap_or(&quote).charge;
-            Ok(answer::what_if(&known, &quote, one, touched.as_deref(), &by))
+            let (touched, many) = (touched.as_deref(), in_turn.len() > 1);
+            let answer = answer::what_if(&known, &first, &one.charge, touched, &by);
+            Ok(if many { answer::in_turn(&known, answer, &in_turn, touched, &by) } else { answer })
         })
         .await
+    }
+
+    /// A mechanism priced, and one of what it repeats.
+    async fn with_unit(&self, dataset: &Name, mechanism: Mechanism) -> Result<(Arc<Quote>, Arc<Quote>), LedgerError> {
+        let whole = self.price(dataset, mechanism).await?;
+        let one = self.unit(dataset, &whole).await?.unwrap_or_else(|| Arc::clone(&whole));
+        Ok((whole, one))
     }
 }
 

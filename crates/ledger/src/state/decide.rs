@@ -251,6 +251,15 @@ impl Dataset {
         self.touched(blocks, by).fold(most, |most, (_, account)| account.filter().room_for(one, most))
     }
 
+    /// How many of these would be admitted now, one after another, each so often. Every account sees them in the same order, so that the one with
+    /// the least room says where they end.
+    pub(crate) fn room_in_turn(&self, quotes: &[(Arc<Quote>, u64)], blocks: Option<&[Name]>, by: &Name) -> u64 {
+        let room = |(_, account): (AccountName, &super::Account)| {
+            account.filter().room_in_turn(quotes.iter().map(|(quote, count)| (&quote.charge, *count)))
+        };
+        self.touched(blocks, by).map(room).min().unwrap_or(0)
+    }
+
     /// What was used of a reservation, as far as was said: so many of what it repeats; `None` where nothing was.
     #[must_use]
     pub fn used(&self, by: &Name, id: &RequestId) -> Option<Mechanism> {

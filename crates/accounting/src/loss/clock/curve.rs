@@ -12,9 +12,9 @@
 //!
 //! *Proof.* In `y = e^{−L}`, which has the mean 1 under `P`, `h_t(x − L)` is a convex function of `y`. Of a convex function what lies above its
 //! tangent at 1 is `∫_1^y (y − s)·f″(s) ds`. So where `f″ ≤ C·λ(λ+1)·s^{−λ−2}`, it lies above its tangent by at most `C·(y^{−λ} − 1 +
-//! λ(y − 1))`, the mean of which is `C·(E[e^{λL}] − 1)`. The second derivative of `h_t` is the lognormal density, and `C` its largest ratio
-//! to the power. For `x ≤ t/2` the two powers `s^{−2}` and `s^{−1}` together touch the density at 1 and lie above it elsewhere; they
-//! belong to the two Kullback–Leibler divergences. ∎
+//! λ(y − 1))`, the mean of which is `C·(E[e^{λL}] − 1)`. Here `f″(s) = s^{−2}·e^{−(ln s + x − t/2)²/2t}/√(2πt)`, and `C` is its largest ratio to the
+//! power. For `0 ≤ x ≤ t/2` and `a = 1/2 − x/t` it is at most `f″(1)·((1−a)·s^{−2} + a·s^{−1})`: these belong to the two Kullback–Leibler
+//! divergences. ∎
 //!
 //! A payment `b` adds `h_{t+b}(x) − h_t(x) = ½∫_t^{t+b} e^{−(x−τ/2)²/2τ}/√(2πτ) dτ`, from below in cells: times `e^{λx}` the integrand is
 //! log-concave in `x`, and has one top in `τ`, so that it is least at a corner of a cell.

@@ -492,7 +492,12 @@ impl Reference {
         let direction = |(way, law)| (way, Direction::new(law, bottom, top));
         let directions: Option<Vec<(usize, Direction)>> = laws.map(|laws| laws.into_iter().map(direction).collect());
         let (mut before, mut least) = (None, 0.0);
+        let own = self.kinds.iter().position(|kind| kind.single == *single);
         let price = |(level, kernels): (&Level, &[Kernels; 2])| {
+            // Where steps of its own kind are left it is one of them.
+            if own.is_some_and(|own| level.left[own] > Amount::ZERO) {
+                return Amount::INFINITE;
+            }
             if before != Some((level.turn, level.coin)) {
                 (before, least) = (Some((level.turn, level.coin)), 0.0);
             }
