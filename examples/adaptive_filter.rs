@@ -4,7 +4,7 @@
 //! cargo run --release --example adaptive_filter
 //! ```
 
-use paygo::accounting::filter::{Budget, Decision, Filter, Mixture};
+use paygo::accounting::filter::{Budget, Clock, Decision, Filter};
 use paygo::accounting::params::{Delta, Neighbors};
 use paygo::noise::{DiscreteGaussian, Ratio, Release, Source};
 use std::error::Error;
@@ -12,7 +12,7 @@ use std::error::Error;
 #[expect(clippy::print_stdout, reason = "an example talks")]
 fn main() -> Result<(), Box<dyn Error>> {
     // (1, 1e-6)-DP for one record more or less, however the analyst asks and whenever the analyst stops.
-    let mut filter = Filter::new(Mixture::new(Budget::from_decimal("1", "1e-6")?)?, Neighbors::AddRemove);
+    let mut filter = Filter::new(Clock::new(Budget::from_decimal("1", "1e-6")?)?, Neighbors::AddRemove);
     let mut source = Source::from_operating_system()?;
 
     let true_count = 1234;

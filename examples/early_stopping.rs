@@ -5,7 +5,7 @@
 //! ```
 
 use paygo::accounting::cost::Cost;
-use paygo::accounting::filter::{Budget, Filter, Mixture};
+use paygo::accounting::filter::{Budget, Clock, Filter};
 use paygo::accounting::mechanism::Mechanism;
 use paygo::accounting::odometer::{Odometer, VilleMixture};
 use paygo::accounting::params::Neighbors;
@@ -15,7 +15,7 @@ use std::error::Error;
 #[expect(clippy::print_stdout, reason = "an example talks")]
 fn main() -> Result<(), Box<dyn Error>> {
     let budget = Budget::from_decimal("4", "1e-6")?;
-    let mut filter = Filter::new(Mixture::new(budget)?, Neighbors::AddRemove);
+    let mut filter = Filter::new(Clock::new(budget)?, Neighbors::AddRemove);
     let prior = Prior::for_budget(budget.epsilon(), budget.delta());
     let mut odometer = Odometer::new(VilleMixture::new(budget.delta(), prior)?, Neighbors::AddRemove);
     let epoch = Cost::of(&Mechanism::poisson_sampled_gaussian(0.01024, 1.0)?, Neighbors::AddRemove)?.repeat(98)?;

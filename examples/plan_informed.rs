@@ -4,9 +4,9 @@
 //! cargo run --release --example plan_informed
 //! ```
 
-use paygo::accounting::account::tightest;
 use paygo::accounting::cost::Cost;
-use paygo::accounting::filter::{Budget, Filter, Mixture};
+use paygo::accounting::filter::{Budget, Clock, Filter};
+use paygo::accounting::loss::tightest_of_all;
 use paygo::accounting::mechanism::Mechanism;
 use paygo::accounting::params::{Count, Neighbors};
 use std::error::Error;
@@ -16,10 +16,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let step = Cost::of(&Mechanism::poisson_sampled_gaussian(0.01, 1.1)?, Neighbors::AddRemove)?;
     let plan = step.repeat(2500)?;
     let budget = Budget::from_decimal("2.7", "1e-5")?;
-    println!("the plan, fixed in advance, costs epsilon {:.4}", tightest(&plan, budget.delta()).epsilon.get());
-    for (name, rule) in
-        [("not told the plan", Mixture::new(budget)?), ("told the plan", Mixture::for_plan(budget, &plan)?)]
-    {
+    println!("the plan, fixed in advance, costs epsilon {:.4}", tightest_of_all(&plan, budget.delta()).epsilon.get());
+    let told = Clock::for_plan(budget, &[(step.clone(), 2500)], 0.0)?;
+    for (name, rule) in [("not told the plan", Clock::new(budget)?), ("told the plan", told)] {
         let mut filter = Filter::new(rule, Neighbors::AddRemove);
         let charge = filter.price(&step)?;
         println!("{name}: {} steps would be admitted", filter.room_for(&charge, Count::MAX));

@@ -2,6 +2,7 @@
 //!
 //! ```sh
 //! cargo run --release --example tightness
+//! cargo run --release --example tightness -- admitted.svg    # DP-SGD at many budgets, as a picture
 //! ```
 
 use paygo::accounting::account::{Question, rows};
@@ -16,10 +17,11 @@ use paygo::accounting::odometer::{
     AnyBoundary, Boundary, Doubling, Linear, NormalMixture, Odometer, Restart, Stitched, VilleFixed, VilleMixture,
     VilleUnion,
 };
-use paygo::accounting::params::{Divergence, Epsilon, Neighbors, Order};
+use paygo::accounting::params::{Delta, Divergence, Epsilon, Neighbors, Order};
 use paygo::accounting::prior::Prior;
 use paygo::numeric::Amount;
 use paygo::numeric::search::{first_true, last_true};
+use paygo_report::{LineChart, Series};
 use std::error::Error;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -270,7 +272,58 @@ fn odometers(table: &mut Table, workload: &Workload, steps: u64) -> Result<()> {
     Ok(())
 }
 
+/// DP-SGD with q = 0.01 and noise 1 at δ = 1e-5: how many steps each filter admits, by the ε of its budget.
+fn picture(file: &str) -> Result<()> {
+    let step = Cost::of(&Mechanism::poisson_sampled_gaussian(0.01, 1.0)?, Neighbors::AddRemove)?;
+    let names = [
+        "clock, for the plan",
+        "clock",
+        "mixture, for the plan",
+        "mixture",
+        "fixed in advance, privacy loss",
+        "fixed in advance, Rényi",
+    ];
+    let mut series =
+        names.map(|name| Series { name: name.to_owned(), points: Vec::new(), dashed: name.starts_with("fixed") });
+    for eighth in 4..=32u32 {
+        let epsilon = f64::from(eighth) / 8.0;
+        let budget = Budget::new(Epsilon::new(epsilon)?, Delta::new(1e-5)?)?;
+        let most = |price: &dyn Fn(&Cost) -> f64| {
+            last_true(1, 20_000, |n| step.repeat(n).is_ok_and(|plan| price(&plan) <= epsilon)).unwrap_or(0)
+        };
+        let by_loss = most(&|plan| loss::tightest_of_all(plan, budget.delta()).epsilon.get());
+        let by_orders = most(&|plan| paygo::accounting::account::tightest(plan, budget.delta()).epsilon.get());
+        let admitted = |rule: AnyRule| -> Result<u64> {
+            let filter = Filter::new(rule, Neighbors::AddRemove);
+            Ok(filter.room_for(&filter.price(&step)?, 20_000))
+        };
+        let counts = [
+            admitted(Clock::for_plan(budget, &[(step.clone(), 20_000)], 0.0)?.into())?,
+            admitted(Clock::new(budget)?.into())?,
+            admitted(Mixture::for_plan(budget, &step.repeat(by_orders.max(1))?)?.into())?,
+            admitted(Mixture::new(budget)?.into())?,
+            by_loss,
+            by_orders,
+        ];
+        for (series, count) in series.iter_mut().zip(counts) {
+            series.points.push((epsilon, f64::from(u32::try_from(count)?)));
+        }
+    }
+    let chart = LineChart {
+        title: "DP-SGD, q = 0.01, noise 1, delta = 1e-5: steps that a budget admits".into(),
+        x_label: "epsilon of the budget".into(),
+        y_label: "steps".into(),
+        series: series.to_vec(),
+        y_limit: f64::INFINITY,
+    };
+    std::fs::write(file, chart.svg()?)?;
+    Ok(())
+}
+
 fn main() -> Result<()> {
+    if let Some(file) = std::env::args().nth(1) {
+        return picture(&file);
+    }
     let mut tables = [Table::default(), Table::default(), Table::default()];
     for workload in &WORKLOADS {
         let steps = workload.most()?;

@@ -15,11 +15,11 @@
 //! An adaptive run, decided step by step:
 //!
 //! ```
-//! use paygo::accounting::filter::{Budget, Decision, Filter, Mixture};
+//! use paygo::accounting::filter::{Budget, Clock, Decision, Filter};
 //! use paygo::accounting::params::Neighbors;
 //! use paygo::noise::{DiscreteGaussian, Ratio, Release, Source};
 //!
-//! let mut filter = Filter::new(Mixture::new(Budget::from_decimal("1", "1e-6")?)?, Neighbors::AddRemove);
+//! let mut filter = Filter::new(Clock::new(Budget::from_decimal("1", "1e-6")?)?, Neighbors::AddRemove);
 //! let release = Release::gaussian(DiscreteGaussian { variance: Ratio::new(900, 1)? }, 1)?;
 //! match filter.request(&release.cost(Neighbors::AddRemove)?)? {
 //!     Decision::Admitted(permit) => {

@@ -3,6 +3,7 @@
 use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{AnyRule, Budget, Clock, Decision, Filter, Gdp, Rule as _};
 use paygo_accounting::loss::clock::{Reference, Terms, payment};
+use paygo_accounting::loss::tightest_of_all;
 use paygo_accounting::mechanism::{Mechanism, Single};
 use paygo_accounting::params::{Delta, Epsilon, Neighbors};
 use paygo_accounting::stored::StoredFilter;
@@ -319,6 +320,35 @@ fn a_plan_that_is_followed_costs_its_privacy_loss() {
     let count = admitted(&filter, sampled(0.01, 1.0));
     assert!((2640..=2666).contains(&count), "{count}");
 }
+
+/// A few steps whose large losses are rare are far from smooth: more noise than there is says what they are worth.
+#[test]
+fn the_clock_of_a_plan_serves_small_budgets() {
+    for (epsilon, at_least) in [(0.5, 26), (0.75, 110), (1.0, 249)] {
+        let filter = clock_for(epsilon, 1e-5, &[(sampled(0.01, 1.0), 4000)], 0.0);
+        let count = admitted(&filter, sampled(0.01, 1.0));
+        let in_advance = |count: u64| {
+            let plan = cost(sampled(0.01, 1.0)).repeat(count).expect("a plan");
+            tightest_of_all(&plan, Delta::new(1e-5).expect("δ")).epsilon.get()
+        };
+        assert!(count >= at_least && in_advance(count) <= epsilon, "{epsilon}: {count}");
+    }
+}
+
+/// What people read of a plan that was followed is about its price.
+#[test]
+fn the_gauge_of_a_plan_is_about_its_price() {
+    let plan: Vec<_> = (0..20).map(|i| (sampled(0.03, 1.77 * exp(-0.02 * f64::from(i))), 33)).collect();
+    for epsilon in [2.7, 3.0, 4.0] {
+        let mut filter = clock_for(epsilon, 1e-5, &plan, 0.0);
+        for (words, count) in &plan {
+            assert!(filter.request(&cost(words.clone()).repeat(*count).expect("them")).expect("a price").is_admitted());
+        }
+        let spent = filter.meters()[0].spent.to_f64_up();
+        assert!((2.667..2.70).contains(&spent), "{epsilon}: {spent}");
+    }
+}
+
 /// However much is on it: a price falls towards the second moment of the loss.
 #[test]
 fn prices_on_large_clocks() {

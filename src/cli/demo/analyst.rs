@@ -6,7 +6,7 @@
 
 use super::people::{Person, REGIONS};
 use paygo_accounting::charge::Unpriced;
-use paygo_accounting::filter::{Decision, Filter, Mixture};
+use paygo_accounting::filter::{Clock, Decision, Filter};
 use paygo_accounting::odometer::{Odometer, VilleMixture};
 use paygo_accounting::params::Neighbors;
 use paygo_noise::{DiscreteGaussian, Ratio, Release, Source};
@@ -30,7 +30,7 @@ pub(super) struct Entry {
 
 pub(super) struct Analyst<'a> {
     pub(super) people: &'a [Person],
-    pub(super) filter: Filter<Mixture>,
+    pub(super) filter: Filter<Clock>,
     pub(super) odometer: Odometer<VilleMixture>,
     pub(super) source: Source,
     pub(super) log: Vec<Entry>,
@@ -62,7 +62,7 @@ impl Analyst<'_> {
             question: question.to_owned(),
             noise,
             answer,
-            spent: self.filter.rule().least_epsilon(self.filter.sums().lanes()).get(),
+            spent: self.filter.meters().first().map_or(f64::INFINITY, |meter| meter.spent.to_f64_up()),
             reading: self.odometer.reading().get(),
         });
         Ok(answer)

@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use paygo_accounting::account::{Question, tightest};
 use paygo_accounting::calibrate::{Target, most_repeats};
 use paygo_accounting::cost::Cost;
-use paygo_accounting::filter::{Budget, Filter, Mixture};
+use paygo_accounting::filter::{Budget, Clock, Filter};
 use paygo_accounting::mechanism::{Mechanism, Zcdp};
 use paygo_accounting::odometer::{Odometer, VilleMixture};
 use paygo_accounting::params::{Count, Delta, Epsilon, Neighbors, Rho};
@@ -93,7 +93,7 @@ fn tell(people: &[people::Person]) -> anyhow::Result<Story> {
     let boundary = VilleMixture::new(budget.delta(), Prior::for_budget(budget.epsilon(), budget.delta()))?;
     let mut analyst = Analyst {
         people,
-        filter: Filter::new(Mixture::new(budget)?, Neighbors::AddRemove),
+        filter: Filter::new(Clock::new(budget)?, Neighbors::AddRemove),
         odometer: Odometer::new(boundary, Neighbors::AddRemove),
         source: Source::from_operating_system()?,
         log: Vec::new(),

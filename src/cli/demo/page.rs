@@ -13,7 +13,7 @@ impl Story {
             blocks: vec![
                 Block::Text(format!(
                     "{PEOPLE} made-up people; the median income of each region, by halving an interval with noisy counts. Each \
-                     next question, and its noise between {FINEST} and {ROUGHEST}, depends on the answers so far. A mixture filter \
+                     next question, and its noise between {FINEST} and {ROUGHEST}, depends on the answers so far. A clock filter \
                      keeps the whole within ({EPSILON}, {DELTA})-differential privacy for one person added or removed, however the \
                      analyst asks and whenever the analyst stops. Noise is discrete Gaussian, from a source seeded by the operating \
                      system: this page differs from run to run."

@@ -3,7 +3,7 @@
 use super::job::Job;
 use super::shared::SharedGate;
 use crate::cli::output::{json_number, shown_up};
-use paygo_accounting::filter::{AnyRule, Rule as _};
+use paygo_accounting::filter::{AnyRule, Filter, Mixture, Rule as _};
 use paygo_accounting::loss::tightest_of_all;
 use paygo_accounting::params::Delta;
 use paygo_training::model::Network;
@@ -21,6 +21,15 @@ pub(super) struct Claims {
     pub(super) odometer: Option<f64>,
     /// The ε of the plan, and the method that found it.
     pub(super) fixed: Option<(f64, &'static str)>,
+    pub(super) spent: Option<Spent>,
+}
+
+/// Gauges of what a run has spent of its budget; neither is a promise.
+pub(super) struct Spent {
+    /// The ε that is spent, as the clock counts.
+    pub(super) clock: f64,
+    /// The ε that the same rounds would have needed under a mixture of Rényi orders that was made for just them.
+    pub(super) by_orders: f64,
 }
 
 /// The ε and δ that the filter keeps.
@@ -39,8 +48,10 @@ impl Claims {
         gate: Option<&SharedGate>,
         ending: &Ending,
     ) -> anyhow::Result<Self> {
-        let not_private =
-            |why: &str| Ok(Self { promise: format!("NOT PRIVATE: {why}"), kept: None, odometer: None, fixed: None });
+        let not_private = |why: &str| {
+            let promise = format!("NOT PRIVATE: {why}");
+            Ok(Self { promise, kept: None, odometer: None, fixed: None, spent: None })
+        };
         let (Some(gate), Some(privacy)) = (gate, &job.config.privacy) else {
             return not_private("no [privacy] in the config");
         };
@@ -68,9 +79,11 @@ impl Claims {
                 ""
             }
         );
+        let spent = if let AnyRule::Clock(_) = rule { spent(gate.filter(), training)? } else { None };
         drop(gate);
         Ok(Self {
             promise,
+            spent,
             kept: Some(Kept { epsilon, shown, delta }),
             odometer: training.epsilon().map(|epsilon| epsilon.get()),
             fixed: fixed_in_advance(job, training, ending)?,
@@ -83,10 +96,26 @@ impl Claims {
         if let Some(reading) = self.odometer {
             note["odometer"] = json!({"loss_at_most": json_number(reading), "except_with_probability": delta});
         }
+        if let Some(Spent { clock, by_orders }) = self.spent {
+            note["spent"] = json!({"epsilon": json_number(clock), "by_renyi_orders": json_number(by_orders)});
+        }
         if let Some((epsilon, method)) = self.fixed {
             note["fixed_in_advance"] = json!({"epsilon": json_number(epsilon), "delta": delta, "method": method});
         }
     }
+}
+
+/// What was spent on a clock, and what it would have been by Rényi orders.
+fn spent(filter: &Filter<AnyRule>, training: &Run<'_, Network>) -> anyhow::Result<Option<Spent>> {
+    let charged = training.charged()?;
+    let (Some((first, others)), Some(&budget)) = (charged.split_first(), filter.rule().budget()) else {
+        return Ok(None);
+    };
+    let all = first.and_all(others)?;
+    let orders = Filter::new(Mixture::for_plan(budget, &all)?, filter.neighbors());
+    let [alone, _] = orders.would_spend(orders.price(&all)?.lanes());
+    let clock = filter.meters().first().map_or(f64::INFINITY, |meter| meter.spent.to_f64_up());
+    Ok(Some(Spent { clock, by_orders: orders.rule().least_epsilon(alone.lanes()).get() }))
 }
 
 /// What the run costs where nothing about it was decided on the way: its ε and the method behind it, if that is less than the promise.

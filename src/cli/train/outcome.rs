@@ -1,6 +1,6 @@
 //! What came out of a run: the model, the report, and what is said about both.
 
-use super::claims::Claims;
+use super::claims::{Claims, Spent};
 use super::job::Job;
 use super::metrics::Metrics;
 use super::note::note;
@@ -86,6 +86,9 @@ impl Outcome<'_, '_> {
         });
         answer["epsilon"] = claims.kept.as_ref().map(|kept| json_number(kept.epsilon)).into();
         answer["delta"] = claims.kept.as_ref().map(|kept| kept.delta.clone()).into();
+        if let Some(Spent { clock, by_orders }) = claims.spent {
+            answer["spent"] = json!({"epsilon": json_number(clock), "by_renyi_orders": json_number(by_orders)});
+        }
         answer["odometer"] = claims.odometer.map(json_number).into();
         answer["fixed_in_advance"] = claims.fixed.map(|(epsilon, _)| json_number(epsilon)).into();
         answer
@@ -103,6 +106,14 @@ impl Outcome<'_, '_> {
         }
         if self.training.untaken() > 0 {
             print(&format!("{} noisy counts were not taken: the budget did not cover them", self.training.untaken()))?;
+        }
+        if let (Some(Spent { clock, by_orders }), Some(kept)) = (&claims.spent, &claims.kept) {
+            print(&format!(
+                "spent: epsilon {} of {} on the clock; Rényi orders would have needed {}",
+                shown_up(*clock),
+                kept.shown,
+                shown_up(*by_orders)
+            ))?;
         }
         if let (Some(reading), Some(kept)) = (claims.odometer, &claims.kept) {
             print(&format!(

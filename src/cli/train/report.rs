@@ -1,6 +1,6 @@
 //! The page that a run leaves behind.
 
-use super::claims::{Claims, Kept};
+use super::claims::{Claims, Kept, Spent};
 use super::job::Job;
 use super::metrics::Metrics;
 use crate::cli::output::shown_up;
@@ -51,6 +51,11 @@ fn numbers(claims: &Claims, last: &Metrics) -> Vec<(String, String, String)> {
     }
     let Some(Kept { shown, delta, .. }) = &claims.kept else { return numbers };
     numbers.push(("epsilon promised".into(), shown.clone(), format!("at delta {delta}, kept by the filter")));
+    if let Some(Spent { clock, by_orders }) = claims.spent {
+        numbers.push(("epsilon spent".into(), shown_up(clock), format!("of {shown} on the clock: a gauge")));
+        let what = "what the same steps would have needed".to_owned();
+        numbers.push(("by Rényi orders".into(), shown_up(by_orders), what));
+    }
     if let Some((epsilon, method)) = claims.fixed {
         numbers.push(("epsilon as a fixed plan".into(), shown_up(epsilon), format!("at delta {delta} [{method}]")));
     }

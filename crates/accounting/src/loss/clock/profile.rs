@@ -15,6 +15,8 @@ use std::f64::consts::PI;
 
 /// Other windows are so far that their share of the sum is about `e^{−FAR}`.
 const FAR: f64 = 25.0;
+/// Noise that may be added, as shares of all there is, where the bound is above what it is about.
+const SMOOTHER: [f64; 6] = [0.004, 0.016, 0.06, 0.25, 1.0, 4.0];
 
 /// A bound on `H(x)`, `x ≥ 0`, where it is about so much; +∞ where doubles do not suffice.
 ///
@@ -29,11 +31,30 @@ pub(super) fn profile(rest: &Rest<'_>, x: f64, about: f64) -> f64 {
     // ROUNDING: up. Where masses under Q are above 1 the profile may lack as much of the hockey stick.
     let missing = rest.over()[1].hi().max(0.0);
     let lost = add_up(mul_up(rest.lost(), SURE), missing);
+    // More noise has the larger profile. A little of it is what few steps want: their law is far from smooth.
+    let weight = rest.noise + rest.shape(0.0).variance;
+    let more = SMOOTHER.iter().map(|share| share * weight).filter(|noise| *noise > rest.noise);
+    let (mut least, mut is_rough) = of_finite(rest, x, about);
+    for noise in more {
+        if !is_rough || least <= about {
+            break;
+        }
+        let (other, rough) = of_finite(&Rest { noise, ..rest.clone() }, x, about);
+        (least, is_rough) = (least.min(other), rough);
+    }
+    add_up(least, lost)
+}
+
+/// Of the finite losses, by what is best, and whether that is Chernoff's bound alone.
+fn of_finite(rest: &Rest<'_>, x: f64, about: f64) -> (f64, bool) {
     let saddles = saddles(rest, x).map(|tilt| (tilt, chernoff(rest, x, tilt)));
     let (tilt, most) = if saddles[1].1 < saddles[0].1 { saddles[1] } else { saddles[0] };
     // Far below what matters nobody needs it exactly.
-    let finite = if most <= 1e-3 * about { None } else { finite(rest, x, tilt, about) };
-    add_up(finite.map_or(most, |finite| finite.min(most)), lost)
+    if most <= 1e-3 * about {
+        return (most, false);
+    }
+    let finite = finite(rest, x, tilt, about);
+    (finite.map_or(most, |finite| finite.min(most)), finite.is_none_or(|finite| finite > most))
 }
 
 /// `(1 − e^{x−l})₊ ≤ c·e^{λ(l−x)}` with `c = λ^λ/(λ+1)^{λ+1}`, hence `H(x) ≤ c·E[e^{λL}]·e^{−λx}`.

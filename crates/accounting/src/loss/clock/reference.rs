@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most kinds of steps in a plan.
 pub const MAX_KINDS: usize = 256;
+/// The noise that makes what was spent of a plan smooth, as a share of it.
+const SMOOTH: f64 = 0.002;
 /// How many prices are kept.
 const KEPT: usize = 256;
 
@@ -296,9 +298,15 @@ impl Reference {
         if self.kinds.is_empty() { of(0) } else { of(0).max(of(1)) }
     }
 
-    /// The least ε with this δ for all that such a vector holds, rounded up: nearly the least, but for three digits of what it holds.
+    /// The least ε with this δ for all that such a vector holds, rounded up: nearly the least, but for two digits of what it holds and a little
+    /// noise.
     pub(crate) fn worth(&self, spent: &[Amount], delta: f64) -> f64 {
-        let coins: Vec<Amount> = spent.iter().map(|&amount| rounded(amount)).collect();
+        let mut coins: Vec<Amount> = spent.iter().map(|&amount| rounded(amount)).collect();
+        // Without some noise nothing but Chernoff's bound is known of steps.
+        let little = Amount::from_f64_up(SMOOTH * self.weight(&coins));
+        if let (false, Some(noise)) = (self.kinds.is_empty(), coins.last_mut()) {
+            *noise = (*noise).max(little);
+        }
         let key = (coins, delta.to_bits());
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&worth) = known().worth.get(&key) {
