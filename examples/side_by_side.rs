@@ -6,11 +6,11 @@ use paygo::accounting::calibrate::{Target, least_noise};
 use paygo::accounting::convert::Conversion;
 use paygo::accounting::cost::Cost;
 use paygo::accounting::curve::Orders;
-use paygo::accounting::filter::{AnyRule, Budget, Filter, FixedOrder, Gdp, Mixture, Pure, Rule, Zcdp};
+use paygo::accounting::filter::{AnyRule, Budget, Clock, Filter, FixedOrder, Gdp, Mixture, Pure, Rule, Zcdp};
 use paygo::accounting::individual::{PersonalBudget, SharePrice, admit_round};
-use paygo::accounting::loss;
+use paygo::accounting::loss::{self, LossLaw};
 use paygo::accounting::mechanism::{self, Mechanism, PoissonSampledGaussian, Single};
-use paygo::accounting::params::{Delta, Epsilon, Neighbors, NoiseMultiplier, Order, SamplingProbability};
+use paygo::accounting::params::{Delta, Epsilon, Neighbors, NoiseMultiplier, Order, Rho, SamplingProbability};
 use paygo::accounting::prior::Prior;
 use paygo::numeric::Amount;
 use rayon::prelude::*;
@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match std::env::args().nth(1).as_deref() {
         None => plans().and_then(|()| filters()).and_then(|()| decisions()),
         Some("loss") => losses(),
+        Some("clock") => priced().and_then(|()| read_after_each()).and_then(|()| decisions_on(&clocks()?)),
         Some("people") => people(),
         Some("people-exact") => exactness(),
         Some(other) => Err(format!("no task is called {other}").into()),
@@ -172,22 +173,96 @@ fn filters() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Known charges: how fast, and whether the number of decisions matters.
+/// How long it takes until a mechanism that nobody has asked for has its price on a clock: at all levels, in both directions.
 #[expect(clippy::print_stdout, reason = "its output is its purpose")]
+fn priced() -> Result<(), Box<dyn Error>> {
+    let budget = Budget::from_decimal("3", "1e-5")?;
+    let (alone, planned) = (Clock::new(budget)?, Clock::for_plan(budget, &[(cost(Q, 1.1)?, STEPS)], 0.1)?);
+    let sampled = |q: f64, noise: f64| Ok::<_, Box<dyn Error>>(cost(q, noise)?);
+    let one = |mechanism: Mechanism| Cost::of(&mechanism, Neighbors::AddRemove);
+    let mechanisms = [
+        ("sampled, q 0.01, noise 1", sampled(0.01, 1.0)?),
+        ("sampled, q 0.0001, noise 0.6", sampled(0.0001, 0.6)?),
+        ("sampled, q 0.2, noise 4", sampled(0.2, 4.0)?),
+        ("laplace, scale 10", one(Mechanism::laplace(10.0)?)?),
+        ("pure, 0.05", one(Mechanism::pure(0.05)?)?),
+        ("zcdp, 0.001", one(Mechanism::from(mechanism::Zcdp { rho: Rho::new(0.001)? }))?),
+    ];
+    for (name, cost) in mechanisms {
+        for (clock, rule) in [("clock", &alone), ("clock for a plan", &planned)] {
+            let fresh = || rule.reference().with(rule.reference().terms().clone()).expect("the same again");
+            // What is left at each level is known after the first price.
+            let warm = fresh();
+            let _ = warm.prices(&sampled(0.03, 1.7)?);
+            let start = Instant::now();
+            let known = std::hint::black_box(warm.prices(&cost)).is_some();
+            let seconds = start.elapsed().as_secs_f64();
+            println!(
+                r#"{{"task": "priced", "method": "{clock}", "mechanism": "{name}", "known": {known}, "seconds": {seconds:e}}}"#
+            );
+        }
+    }
+    Ok(())
+}
+
+/// ε by privacy loss after each of so many different steps, from one law that grows.
+#[expect(clippy::print_stdout, reason = "its output is its purpose")]
+fn read_after_each() -> Result<(), Box<dyn Error>> {
+    let delta = Delta::new(1e-5)?;
+    for steps in [100u32, 300, 1000] {
+        let (mut slowest, mut epsilon, whole) = (0.0f64, Epsilon::ZERO, Instant::now());
+        let mut law = LossLaw::of(&cost(0.005, 0.9)?)?;
+        for i in 1..steps {
+            let share = f64::from(i) / f64::from(steps);
+            let start = Instant::now();
+            law.extend(&cost(0.005 + 0.01 * share, 0.9 + share)?)?;
+            epsilon = law.epsilon(delta);
+            slowest = slowest.max(start.elapsed().as_secs_f64());
+        }
+        let seconds = whole.elapsed().as_secs_f64() / f64::from(steps);
+        let at_once = loss::row(law.cost(), Question::EpsilonAt(delta)).map_or(f64::NAN, |row| row.epsilon.get());
+        println!(
+            r#"{{"task": "after-each", "steps": {steps}, "seconds": {seconds:e}, "slowest": {slowest:e}, "value": {epsilon}, "at_once": {at_once}}}"#
+        );
+    }
+    Ok(())
+}
+
+/// A clock and a charge that it knows: noise, steps, steps of its plan, and others beside the plan.
+fn clocks() -> Result<Vec<(&'static str, AnyRule, Cost)>, Box<dyn Error>> {
+    let budget = Budget::from_decimal("8", "1e-6")?;
+    let planned = || Ok::<_, Box<dyn Error>>(Clock::for_plan(budget, &[(cost(1e-4, 2.0)?, 1 << 40)], 0.5)?.into());
+    Ok(vec![
+        (
+            "clock, gaussian noise",
+            Clock::new(budget)?.into(),
+            Cost::of(&Mechanism::gaussian(1e6)?, Neighbors::AddRemove)?,
+        ),
+        ("clock, sampled noise", Clock::new(budget)?.into(), cost(1e-6, 30.0)?),
+        ("clock of a plan, its steps", planned()?, cost(1e-4, 2.0)?),
+        ("clock of a plan, other steps", planned()?, cost(1e-6, 30.0)?),
+    ])
+}
+
+/// Known charges: how fast, and whether the number of decisions matters.
 fn decisions() -> Result<(), Box<dyn Error>> {
     let budget = Budget::from_decimal("8", "1e-6")?;
     let orders: Vec<f64> = (0..64).map(|k| 1.0 + 0.25 * 1.14f64.powi(k)).collect();
     let many = Prior::uniform(Orders::from_f64(&orders)?)?;
-    let rules: [(&str, AnyRule); 4] = [
-        ("fixed-order", FixedOrder::new(Order::new(8.0)?, budget)?.into()),
-        ("zcdp", Zcdp::new(budget)?.into()),
-        ("gdp", Gdp::new(budget)?.into()),
-        ("mixture, 64 orders", Mixture::over(budget, many)?.into()),
-    ];
     let step = Cost::of(&Mechanism::gaussian(1e6)?, Neighbors::AddRemove)?;
-    for (name, rule) in rules {
-        let mut filter = Filter::new(rule, Neighbors::AddRemove);
-        let charge = filter.price(&step)?;
+    decisions_on(&[
+        ("fixed-order", FixedOrder::new(Order::new(8.0)?, budget)?.into(), step.clone()),
+        ("zcdp", Zcdp::new(budget)?.into(), step.clone()),
+        ("gdp", Gdp::new(budget)?.into(), step.clone()),
+        ("mixture, 64 orders", Mixture::over(budget, many)?.into(), step),
+    ])
+}
+
+#[expect(clippy::print_stdout, reason = "its output is its purpose")]
+fn decisions_on(rules: &[(&str, AnyRule, Cost)]) -> Result<(), Box<dyn Error>> {
+    for (name, rule, step) in rules {
+        let mut filter = Filter::new(rule.clone(), Neighbors::AddRemove);
+        let charge = filter.price(step)?;
         let mut done = 0u64;
         for until in [1_000_000u64, 10_000_000, 100_000_000] {
             let (start, before) = (Instant::now(), done);

@@ -502,8 +502,7 @@ proptest! {
         }
         // In another order than they were held.
         while let Some((held, charge)) = open.pop() {
-            filter.release(&held, || open.iter().map(|(held, _)| held).collect());
-            filter.replay(charge.lanes());
+            filter.release(&held, Some(charge.lanes()), || open.iter().map(|(held, _)| held).collect());
             prop_assert!(filter.is_within_budget());
         }
         prop_assert_eq!(filter.charged(), filter.sums().clone());
@@ -585,4 +584,55 @@ fn a_range_is_paid_for_wherever_it_is() {
         let response = payment(&single(json!({"pure": {"epsilon": epsilon}})), left, eta);
         assert!(enough < 0.33 * response, "{epsilon}: {enough} {response}");
     }
+}
+
+/// Of few rare steps less is known than of many: a plan that fits is not cut short by what is not known of its first steps.
+#[test]
+fn a_plan_is_not_cut_short() {
+    for (epsilon, delta, q, s, count) in [
+        (3.0, 1e-5, 1e-3, 1.0, 2_000),
+        (1.0, 1e-6, 1e-3, 1.0, 5_000),
+        (3.0, 1e-5, 1e-4, 0.6, 2_000),
+        (3.0, 1e-5, 1e-5, 1.0, 1_000_000),
+        (3.0, 1e-8, 1e-4, 1.0, 100_000),
+    ] {
+        let filter = clock_for(epsilon, delta, &[(sampled(q, s), count)], 0.0);
+        let all: u64 = filter.rule().reference().steps().iter().map(|step| step.1).sum();
+        let noise = filter.rule().reference().terms().noise.to_f64_up();
+        assert!(all == count && noise > 1e-3, "{epsilon} {delta} {q} {s}: {all} of {count}, noise {noise}");
+    }
+}
+
+/// What was admitted under a large clock was paid for while more was left than a small one ever has.
+#[test]
+fn sums_do_not_move_to_a_smaller_clock() {
+    let rule = AnyRule::from(Clock::new(budget(3.0, 1e-5)).expect("a clock"));
+    let words = serde_json::from_value(json!({"kind": "clock", "epsilon": 2, "delta": 1e-5})).expect("words");
+    let small = rule.changed(&words).expect("a smaller one");
+    let mut filter = Filter::new(rule.clone(), Neighbors::AddRemove);
+    let charge = filter.price(&cost(sampled(0.01, 1.0)).repeat(600).expect("some")).expect("a price");
+    assert!(filter.admit(&charge).is_admitted());
+    assert!(filter.under(small.clone()).is_none());
+    let mut filter = Filter::new(small, Neighbors::AddRemove);
+    assert!(filter.admit(&charge).is_admitted());
+    assert!(filter.under(rule).is_some_and(|larger| larger.is_within_budget()));
+}
+
+/// Which coin pays for what is held is fixed when it is held: whoever has seen its output cannot choose (T53 j).
+#[test]
+fn what_is_held_is_paid_in_noise() {
+    let plan = [(sampled(0.01, 1.0), 600), (sampled(0.05, 3.0), 300)];
+    let mut filter = clock_for(2.0, 1e-5, &plan, 0.3);
+    let charge = |filter: &Filter<Clock>, count: u64, words| {
+        filter.price(&cost(words).repeat(count).expect("some")).expect("a price")
+    };
+    let held = charge(&filter, 20, json!({"randomized_response": {"epsilon": 0.05}}));
+    assert!(filter.objects_to_holding(&held).is_none());
+    let hold = filter.hold(held.lanes());
+    let steps = charge(&filter, 400, sampled(0.01, 1.0));
+    assert!(filter.admit(&steps).is_admitted());
+    filter.release(&hold, Some(held.lanes()), Vec::new);
+    let paid = &filter.sums().lanes()[..3];
+    assert_eq!(paid[..2], [Amount::ONE.times(400), Amount::ZERO]);
+    assert!(paid[2] > Amount::ZERO && filter.is_within_budget());
 }

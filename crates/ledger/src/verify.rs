@@ -614,10 +614,7 @@ impl Dataset {
                 all.filter(|(other, _)| *other == account).map(|(_, held)| held).collect()
             };
             let Some(clock) = self.clocks.get_mut(account) else { continue };
-            clock.release(held, others);
-            if let Some(spent) = spent {
-                clock.replay(spent);
-            }
+            clock.release(held, spent, others);
         }
     }
 

@@ -74,8 +74,10 @@ pub fn root(k: i64, n: usize) -> Complex {
 
 /// Stated error of [`turn`]: so many unit roundoffs.
 pub const TURN_ERROR: f64 = 2.0;
+/// The largest angle of [`turn`].
+pub const TURN_LIMIT: f64 = 1e5;
 
-/// `e^{i·angle}` of the double, within [`TURN_ERROR`] unit roundoffs; the angle is at most 10⁵.
+/// `e^{i·angle}` of the double, within [`TURN_ERROR`] unit roundoffs; the angle is at most [`TURN_LIMIT`].
 #[must_use]
 pub fn turn(angle: f64) -> Complex {
     let (im, re) = libm::sincos(angle);

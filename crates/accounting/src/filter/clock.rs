@@ -7,7 +7,7 @@ use crate::cost::Cost;
 use crate::curve::Orders;
 use crate::loss::clock::{MAX_KINDS, Reference, Terms};
 use crate::mechanism::{Mechanism, Single};
-use crate::params::{Delta, Epsilon, Mu, OutOfDomain};
+use crate::params::{Count, Delta, Epsilon, Mu, OutOfDomain};
 use crate::prior::Prior;
 use crate::stored::{Decimal, LoadError, StoredBudget, prior_of, stored_prior};
 use crate::wire::{self, FilterError, FilterWords, Number};
@@ -106,16 +106,24 @@ impl Clock {
         if steps.is_empty() {
             return Ok(alone);
         }
-        let (counts, total) =
-            (steps.iter().map(|step| step.1).collect::<Vec<_>>(), steps.iter().map(|step| step.1).sum());
+        let counts: Vec<u64> = steps.iter().map(|step| step.1).collect();
+        let total = counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
+        let total = total.filter(|total| *total <= Count::MAX);
+        let total = total.ok_or_else(|| OutOfDomain::new("steps of the plan", "more", "at most 2^53"))?;
         let bare = Terms::noise(Amount::UNIT, 1.0).beside((Amount::UNIT, Amount::UNIT), 1.0, negligible, &counts);
         let share = Amount::from_f64_down(reserve * most.to_f64_down()).unwrap_or(Amount::ZERO);
         let (first, later) = (alone.noise_for(&first), alone.noise_for(&later));
         let draft = Draft { budget, all: Reference::new(steps, bare)?, total, kept: share.plus(first), later };
         let fits = |count: u64| draft.reference(count, Amount::ZERO).is_some_and(|reference| draft.fits(&reference));
-        let Some(count) = last_true(0, total, |count| count == 0 || fits(count)).filter(|count| *count > 0) else {
+        // From above, since of few steps less may be known than of many.
+        let (mut count, mut too_many) = (total, total);
+        while count > 0 && !fits(count) {
+            (count, too_many) = (count / 8 * 7 + count % 8 * 7 / 8, count);
+        }
+        let count = last_true(count, too_many, |tried| tried <= count || fits(tried)).unwrap_or(count);
+        if count == 0 {
             return Ok(alone);
-        };
+        }
         // What is left beside it, in units fine enough.
         let more = |part: u64| most.shared_by(PARTS).times(part);
         let fits = |part: u64| draft.reference(count, more(part)).is_some_and(|reference| draft.fits(&reference));
@@ -376,6 +384,37 @@ impl Rule for Clock {
         sums.moved(self.paid(left, beside), held.slack())
     }
 
+    /// What was held as steps of the plan is paid with those, everything else in noise (T53 j).
+    fn after_held(&self, sums: &Sums, held: Option<&Held>, mine: &Held, charge: &Lanes) -> Sums {
+        let held = held.map(|held| &held.amounts()[..self.reference.lanes()]);
+        let (mut left, mut own) = (self.left(sums), mine.amounts()[..self.reference.coins() - 1].to_vec());
+        let mut beside = self.beside(sums.lanes()).to_vec();
+        for (amounts, repeats) in charge.parts() {
+            let (price, divergences) = amounts.split_at(self.reference.lanes());
+            let steps: Vec<Amount> = price[..own.len()].iter().map(|steps| steps.times(repeats)).collect();
+            let is_own =
+                steps.iter().any(|steps| *steps > Amount::ZERO) && steps.iter().zip(&own).all(|(s, own)| s <= own);
+            left = left.and_then(|left| {
+                if !is_own {
+                    return self.reference.walk_in_noise(left, held, price, repeats);
+                }
+                own = own.iter().zip(&steps).map(|(own, steps)| own.minus(*steps)).collect();
+                self.reference
+                    .has_steps(&left, held, price, repeats)
+                    .then(|| self.reference.follow(left, price, repeats))
+            });
+            for (sum, divergence) in beside.iter_mut().zip(divergences) {
+                *sum = sum.plus(divergence.times(repeats));
+            }
+        }
+        sums.moved(self.paid(left, beside), charge.slack())
+    }
+
+    /// What was paid with more left would have cost more with less (T53 c).
+    fn may_follow(&self, before: &Self) -> bool {
+        self.reference == before.reference && self.reference.terms().noise >= before.reference.terms().noise
+    }
+
     fn allows(&self, lanes: &[Amount]) -> bool {
         let (paid, pure) = self.parts(lanes);
         let full = self.reference.full();
@@ -452,11 +491,6 @@ impl Kind for Clock {
             OutOfDomain::new("epsilon and delta", words.promise(), allowed)
         })?;
         Ok(with(some(part))?)
-    }
-
-    /// What was paid with more left would have cost more with less (T53 c).
-    fn may_follow(&self, before: &Self) -> bool {
-        self.reference == before.reference && self.reference.terms().noise >= before.reference.terms().noise
     }
 
     fn to_stored(&self) -> StoredClock {

@@ -35,12 +35,6 @@ pub trait Kind: Rule {
     /// [`FilterError`] naming the field, what was given and what is allowed.
     fn changed(&self, words: &FilterWords) -> Result<Self, FilterError>;
 
-    /// Whether it may take the place of another with the same sums, as [`Kind::changed`] made it.
-    fn may_follow(&self, before: &Self) -> bool {
-        let _ = before;
-        true
-    }
-
     /// Its parameters, never numbers derived from them.
     fn to_stored(&self) -> Self::Stored;
 
@@ -110,17 +104,6 @@ macro_rules! kinds {
             }
         }
 
-        impl AnyRule {
-            /// Whether it may take the place of another with the same sums.
-            #[must_use]
-            pub fn may_follow(&self, before: &Self) -> bool {
-                match (self, before) {
-                    $((Self::$rule(rule), Self::$rule(before)) => rule.may_follow(before),)*
-                    _ => false,
-                }
-            }
-        }
-
         $(impl From<$rule> for AnyRule {
             fn from(rule: $rule) -> Self {
                 Self::$rule(rule)
@@ -145,6 +128,15 @@ macro_rules! kinds {
             }
             fn with_held(&self, sums: &Sums, held: &Held) -> Sums {
                 match self { $(Self::$rule(rule) => rule.with_held(sums, held)),* }
+            }
+            fn after_held(&self, sums: &Sums, held: Option<&Held>, mine: &Held, charge: &Lanes) -> Sums {
+                match self { $(Self::$rule(rule) => rule.after_held(sums, held, mine, charge)),* }
+            }
+            fn may_follow(&self, before: &Self) -> bool {
+                match (self, before) {
+                    $((Self::$rule(rule), Self::$rule(before)) => rule.may_follow(before),)*
+                    _ => false,
+                }
             }
             fn allows(&self, lanes: &[Amount]) -> bool {
                 match self { $(Self::$rule(rule) => rule.allows(lanes)),* }

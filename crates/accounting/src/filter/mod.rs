@@ -81,6 +81,16 @@ pub trait Rule: Clone + PartialEq + std::fmt::Debug + Send + Sync {
     fn with_held(&self, sums: &Sums, held: &Held) -> Sums {
         sums.and(held)
     }
+    /// The sums after a charge for which `mine` was held, beside what else is held.
+    fn after_held(&self, sums: &Sums, held: Option<&Held>, mine: &Held, charge: &Lanes) -> Sums {
+        let _ = mine;
+        self.after(sums, held, charge, 1)
+    }
+    /// Whether what was counted under `before`, in the same currency, counts under this rule.
+    fn may_follow(&self, before: &Self) -> bool {
+        let _ = before;
+        true
+    }
     /// Whether these sums are within the budget.
     fn allows(&self, lanes: &[Amount]) -> bool;
     /// What has been spent of what, for people: never an input to a decision.
@@ -116,6 +126,12 @@ impl<R: Rule> Rule for Arc<R> {
     }
     fn with_held(&self, sums: &Sums, held: &Held) -> Sums {
         (**self).with_held(sums, held)
+    }
+    fn after_held(&self, sums: &Sums, held: Option<&Held>, mine: &Held, charge: &Lanes) -> Sums {
+        (**self).after_held(sums, held, mine, charge)
+    }
+    fn may_follow(&self, before: &Self) -> bool {
+        (**self).may_follow(before)
     }
     fn allows(&self, lanes: &[Amount]) -> bool {
         (**self).allows(lanes)
@@ -280,18 +296,23 @@ impl<R: Rule> Filter<R> {
         self.held = Some(self.held.as_ref().map_or_else(|| more.clone(), |held| held.and(more)));
     }
 
-    /// Gives back what was held; where that cannot be told apart from the rest, `others` are what is still held.
-    pub fn release<'a>(&mut self, held: &Held, others: impl FnOnce() -> Vec<&'a Held>) {
+    /// Holds no longer what was held, and counts what of it was `used`, if anything was. Where what was held cannot be told apart from the rest,
+    /// `others` are what is still held.
+    pub fn release<'a>(&mut self, held: &Held, used: Option<&Lanes>, others: impl FnOnce() -> Vec<&'a Held>) {
         let less = self.held.as_ref().and_then(|all| all.less(held));
         self.held = less.or_else(|| others().into_iter().cloned().reduce(|all, more| all.and(&more)));
         self.held = self.held.take().filter(|held| !held.is_nothing());
+        if let Some(used) = used {
+            self.sums = self.rule.after_held(&self.sums, self.held.as_ref(), held, used);
+        }
     }
 
-    /// The same sums under another rule in the same currency; `None` when it is in another.
+    /// The same sums under another rule; `None` when it is in another currency, or they do not count there.
     #[must_use]
     pub fn under(&self, rule: R) -> Option<Self> {
         let (sums, held) = (self.sums.clone(), self.held.clone());
-        (rule.currency() == self.rule.currency()).then(|| Self { rule, neighbors: self.neighbors, sums, held })
+        let follows = rule.currency() == self.rule.currency() && rule.may_follow(&self.rule);
+        follows.then(|| Self { rule, neighbors: self.neighbors, sums, held })
     }
 
     /// What a charge alone would spend, and what would be spent with it.

@@ -419,7 +419,7 @@ impl Dataset {
             return Err(format!("sets allowance {name} in another currency"));
         }
         let account = match self.allowances.get(name) {
-            Some(known) => known.account.under(&rule).ok_or("keeps other sums")?,
+            Some(known) => known.account.under(&rule).ok_or("keeps other sums, or is one that cannot follow")?,
             None => Account::new(&rule, self.settings.neighbors.into()),
         };
         self.allowances.insert(name.clone(), Allowance { members: members.to_vec(), account });
@@ -541,10 +541,7 @@ impl Dataset {
                 all.filter(|(other, _)| other == name).map(|(_, held)| held).collect()
             };
             if let Some(account) = self.account(name) {
-                account.filter.release(held, others);
-                if let Some(spent) = spent {
-                    account.filter.replay(spent);
-                }
+                account.filter.release(held, spent, others);
             }
             self.reservations = open;
         }

@@ -92,7 +92,11 @@ fn tiles(dataset: &DatasetView, fullest: Option<&AccountView>) -> Markup {
 }
 
 fn charts(dataset: &DatasetView, fullest: Option<&AccountView>) -> Markup {
-    let first = fullest.and_then(|account| account.budget.iter().next());
+    // The points are of the rule's first meter: ε where there is one, else the only one that is not its slack.
+    let first = fullest.and_then(|account| {
+        let budget = &account.budget;
+        budget.get_key_value("epsilon").or_else(|| budget.iter().find(|(name, _)| *name != "delta"))
+    });
     let name = first.map_or("spent", |(name, _)| symbol(name));
     let limit = first.map(|(_, budget)| (double(budget), format!("budget {}", budget.shown(Side::Down))));
     let dots = |value: &dyn Fn(&PointView) -> &paygo_accounting::wire::Number, name: &str| -> Vec<Dot> {

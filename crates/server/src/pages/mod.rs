@@ -209,6 +209,8 @@ fn symbol(name: &str) -> &str {
         "delta" => "δ",
         "rho" => "ρ",
         "mu" => "μ",
+        "mu_squared" => "μ²",
+        "clock" => "share of the clock",
         other => other,
     }
 }

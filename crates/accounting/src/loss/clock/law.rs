@@ -16,6 +16,8 @@ const WIDTH: f64 = 0.04;
 const NEAR: f64 = 0.15;
 /// Most atoms of one law.
 const MOST_ATOMS: usize = 20_000;
+/// By how much the losses of a mirrored law are larger.
+const SHIFT: f64 = 16.0 * U;
 /// Most tilts at which moments are remembered.
 const MOST_TILTS: usize = 1024;
 
@@ -114,20 +116,29 @@ impl Law {
     /// Of two pairs of laws the one whose profile is the larger at every threshold is so in both directions, since `H(−x) = 1 − e^{−x} +
     /// e^{−x}·H′(x)` with `H′` the other one's. What is meant are the masses `p·e^{−l}` as real numbers: products are within a few units of
     /// them, and all sums are those of the law this is made of.
+    ///
+    /// Of the masses `P`, `p` with rounding up, those at losses of at most −x weigh more than they should by no more than a few units of
+    /// themselves; and at the threshold `x` of the other direction `H′` has `e^x` times as much less. Losses that are larger by
+    /// [`SHIFT`] make up for it: they add `SHIFT·e^{x−l′}·p·e^{l′}` for each of these masses. What all of `P` weighs above 1 is infinite, too.
     pub(super) fn mirrored(&self) -> Self {
-        let mirrored = |(&l, &mass): (&f64, &f64)| (-l, mass * exp(-l));
+        let mirrored = |(&l, &mass): (&f64, &f64)| (add_up(SHIFT, -l), mass * exp(-l));
         let (losses, masses) = self.losses.iter().zip(&self.masses).map(mirrored).rev().unzip();
         let farthest = self.losses.iter().fold(0.0f64, |most, l| most.max(l.abs()));
         Self {
             losses,
             masses,
-            lost: (-self.over_q.lo()).max(0.0),
+            lost: add_up((-self.over_q.lo()).max(0.0), (self.over + self.lost).hi().max(0.0)),
             over: self.over_q,
-            over_q: self.over,
+            over_q: self.over + Interval::new(-2.0 * SHIFT * (1.0 + farthest), 2.0 * U * (1.0 + farthest)),
             spread: self.spread,
             doubt: 4.0 + 2.0 * farthest,
             known: Arc::default(),
         }
+    }
+
+    /// The largest modulus of a loss.
+    pub(super) fn farthest(&self) -> f64 {
+        self.losses[0].abs().max(self.losses[self.losses.len() - 1].abs())
     }
 
     /// The masses times `e^{λl}`.
@@ -232,8 +243,8 @@ fn ends(low: f64, high: f64, atom: Option<f64>, spread: f64, unit: f64) -> Optio
 ///
 /// # Soundness
 /// At an end the profile is what `P` gives to the losses above, less `t` times what `Q` does: the first is rounded up, the second down, at
-/// each end once, and a cell has the difference. A chord is at least the convex profile between. A weight that rounding takes out of `[0, p]`
-/// is still at least the chord at both ends when it goes to the right whole, or `p` to the left.
+/// each end once, and a cell has the difference. A chord is at least the convex profile between. Of a weight that rounding takes out of `[0, p]`
+/// the nearer end is enough: no law on the cell has a larger profile than all of `p` at its right end.
 fn chords(losses: &[f64], tails: &[Tails]) -> Vec<f64> {
     let p = between(tails, sub_up, |tails| (tails.below[0].lo(), tails.above[0].hi()));
     let q = between(tails, sub_down, |tails| (tails.below[1].hi(), tails.above[1].lo()));
@@ -242,7 +253,7 @@ fn chords(losses: &[f64], tails: &[Tails]) -> Vec<f64> {
     for i in 0..losses.len() - 1 {
         let width = -((Interval::point(losses[i]) - losses[i + 1]).exp_m1());
         let p = p[i].max(0.0);
-        let weight = ((Interval::point(p) - Interval::point(losses[i]).exp() * q[i]) / width).hi().max(0.0);
+        let weight = ((Interval::point(p) - Interval::point(losses[i]).exp() * q[i]) / width).hi().clamp(0.0, p);
         masses[i + 1] = add_up(masses[i + 1], weight);
         masses[i] = add_up(masses[i], sub_up(p, weight).max(0.0));
     }

@@ -18,7 +18,8 @@
 //!   θ > 0 and for θ ≤ −1.
 //! - *Frequencies beyond the last*, `W`: with noise of `μ² = r` in R at most `(E_A[e^{λL}] + E_B[e^{λL}])·e^{−rW²/2}/(πW)`.
 //! - *Between two places* `Δ` apart the sum less the allowance, `ηe^{λx}`, is at most the larger of the two values, plus `Δ²/8` times
-//!   a bound on the second derivative: the sum of the coefficients' moduli times `w²`, and `λ²` times the allowance.
+//!   a bound on how steeply it bends: by the second differences beside them and a bound on the fourth derivative, or by the sum of the
+//!   coefficients' moduli times `w²`; and `λ²` times the allowance.
 //! - *Rounding*: bounded for each coefficient.
 
 use super::law::{Law, left_of, on_grid};
@@ -35,6 +36,9 @@ use std::sync::Arc;
 const FAR: f64 = 40.0;
 /// Most places of a line.
 const MOST_PLACES: f64 = 16_384.0;
+
+/// Most places times frequencies of a line.
+const MOST_TURNS: usize = 1 << 21;
 
 /// What a line is to cover.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +73,7 @@ pub(super) struct Line<'a> {
     /// What the step asks for, and the step with one of what it is paid in.
     asked: Vec<Part>,
     law: &'a Law,
-    /// The places, as differences from the middle; `cos` and `sin` of each place times each frequency.
+    /// The places, as differences from the middle, and one more at either end; `cos` and `sin` of each place times each frequency.
     places: Vec<f64>,
     spacing: f64,
     turns: Vec<(Vec<f64>, Vec<f64>)>,
@@ -140,11 +144,14 @@ impl<'a> Line<'a> {
         };
         let kernel = Kernel::of(rest, tilt, dw, paid)?;
         let line = kernel.0.line;
+        if intervals.saturating_mul(line.count) > MOST_TURNS {
+            return None;
+        }
         let low = from - (rest.noise * (tilt + 0.5) + kernel.0.middle) - 1e-9 * spread;
         #[expect(clippy::cast_precision_loss, reason = "small")]
         let spacing = width / intervals as f64 * (1.0 + 1e-12);
         #[expect(clippy::cast_precision_loss, reason = "small")]
-        let places: Vec<f64> = (0..=intervals).map(|k| low + spacing * k as f64).collect();
+        let places: Vec<f64> = (0..=intervals + 2).map(|k| low + spacing * (k as f64 - 1.0)).collect();
         let masses = rest.over().map(|over| (1.0 + over.hi()) * SURE);
         let step = transform(law, line)?;
         let turns = turns(&places, line);
@@ -154,6 +161,13 @@ impl<'a> Line<'a> {
         let with = all.kernel.1.as_ref().map(|one| step.composed(one));
         all.asked = [step].iter().chain(&with).map(|values| all.part(values)).collect();
         Some(all)
+    }
+
+    /// How many numbers are added up for one candidate, and were to draw the line.
+    #[expect(clippy::cast_precision_loss, reason = "small")]
+    pub(super) fn work(&self) -> (f64, f64) {
+        let [places, atoms, count] = [self.places.len(), self.law.losses.len(), self.line.count].map(|n| n as f64);
+        (places * count, (2.0 * places + atoms) * count)
     }
 
     /// A bound on how far the payment `b` with the allowance is from enough, in the stretch: at most 1 when it is enough, about the factor by
@@ -181,7 +195,7 @@ impl<'a> Line<'a> {
     fn shortfall_of(&self, (asked, paid): &(Part, Part), b: f64, allowance: f64) -> (f64, f64) {
         let Some(allowance) = left_of(allowance, self.used(b)) else { return (f64::INFINITY, 0.0) };
         let doubt = self.doubt(b, &asked.weighed, &paid.weighed);
-        let bend = self.bend(&asked.weighed, &paid.weighed);
+        let bends = self.bends(asked, paid, doubt);
         let tilt = self.stretch.tilt;
         let bar = |place: f64| {
             // e^{λx − κ}, where x = r(λ+½) + middle + place and κ = rλ(λ+1)/2 + log.
@@ -192,10 +206,9 @@ impl<'a> Line<'a> {
         // At the places the difference may be asked + doubt − paid − bar; between two of them, a little more.
         let bars: Vec<f64> = self.places.iter().map(|&place| bar(place)).collect();
         let mut worst = (0.0, 0.0);
-        for k in 0..self.places.len() {
-            let near = &bars[k.saturating_sub(1)..(k + 2).min(bars.len())];
-            let curve = near.iter().fold(0.0f64, |most, bar| most.max(*bar)) * tilt * tilt * SURE;
-            let bend = (bend + curve) * self.spacing * self.spacing / 8.0;
+        for k in 1..self.places.len() - 1 {
+            let curve = bars[k - 1].max(bars[k + 1]) * tilt * tilt * SURE;
+            let bend = bends[k] + curve * self.spacing * self.spacing / 8.0;
             let (asked, given) = (asked.sums[k] + doubt + bend, paid.sums[k] + bars[k]);
             let ratio = if asked <= 0.0 && given >= 0.0 { 0.0 } else { asked / given };
             let ratio = if given > 0.0 && !ratio.is_nan() {
@@ -239,12 +252,30 @@ impl<'a> Line<'a> {
         sums.iter().map(|sum| sum * scale).collect()
     }
 
-    /// A bound on the second derivative of the whole sum.
-    fn bend(&self, asked: &Values, paid: &Values) -> f64 {
-        let all = asked.mixed(1.0, paid, -1.0);
-        let each = self.line.all().enumerate().skip(1);
-        let sum: f64 = each.map(|(j, w)| (size(all.values[j]) + asked.errors[j] + paid.errors[j]) * w * w).sum();
-        sum * self.line.dw / PI * SURE
+    /// A bound on how far the whole sum lies above its chords beside each place but the outermost.
+    ///
+    /// # Theorem
+    /// Between two places `Δ` apart a function lies above its chord by at most `Δ²/8·max(−f″)₊`. With `|f⁗| ≤ M` the second difference at a place is
+    /// `Δ²·f″` up to `Δ⁴·M/12`, and between places `−f″` is at most the larger of its two values and `Δ²·M/8`. Moduli of coefficients, times
+    /// powers of their frequencies, bound both derivatives; either bound will do.
+    fn bends(&self, asked: &Part, paid: &Part, doubt: f64) -> Vec<f64> {
+        let all = asked.weighed.mixed(1.0, &paid.weighed, -1.0);
+        let (mut second, mut fourth) = (0.0, 0.0);
+        for (j, w) in self.line.all().enumerate().skip(1) {
+            let square = w * w;
+            let more = (size(all.values[j]) + asked.weighed.errors[j] + paid.weighed.errors[j]) * square;
+            (second, fourth) = (second + more, fourth + more * square);
+        }
+        let (scale, square) = (self.line.dw / PI * SURE, self.spacing * self.spacing);
+        let everywhere = second * scale * square / 8.0;
+        let higher = fourth * scale * square * square * (1.0 / 12.0 + 1.0 / 8.0) / 8.0 * SURE;
+        let sum = |k: usize| asked.sums[k] - paid.sums[k];
+        // Four of the sums, each as wrong as all of them may be, make a second difference.
+        let falls = |k: usize| (2.0 * sum(k) - sum(k - 1) - sum(k + 1) + 4.0 * doubt).max(0.0) / 8.0 * SURE;
+        let last = self.places.len() - 1;
+        let falls: Vec<f64> = (0..=last).map(|k| if (1..last).contains(&k) { falls(k) } else { 0.0 }).collect();
+        let beside = |k: usize| falls[k.saturating_sub(1)..(k + 2).min(last + 1)].iter().fold(0.0f64, |a, b| a.max(*b));
+        (0..=last).map(|k| (beside(k) + higher).min(everywhere)).collect()
     }
 
     /// A bound on everything that is wrong with the sum at a place.
@@ -268,7 +299,8 @@ impl<'a> Line<'a> {
             Coin::Noise => (exp_up(0.5 * b * tilt * (tilt + 1.0) * SURE), 1.0),
             Coin::Steps(law) => {
                 let log = law.log_moment(tilt);
-                (exp_up((b.floor() + 1.0) * log * SURE + 1e-9), exp_up(log.max(0.0) + 1e-9))
+                let most = (b.floor() * log).max((b.floor() + 1.0) * log);
+                (exp_up(most + 1e-9 * (1.0 + most.abs())), exp_up(log.max(0.0) + 1e-9))
             }
         };
         rounding + (self.moment * with + paid) * self.kernel.0.left_out * SURE + self.beside(b)

@@ -40,7 +40,7 @@ use curve::Curve;
 use law::Law;
 use line::Coin;
 use paygo_numeric::rounding::{add_up, mul_up};
-use price::{Allowance, Direction, Task};
+use price::{Allowance, Direction, MOST_WORK_OF_ALL, Task};
 use rest::Rest;
 
 /// A payment above it is none.
@@ -57,9 +57,10 @@ pub fn payment(single: &Single, remaining: f64, eta: f64) -> f64 {
     let by_curve =
         Curve::of(single).map_or(f64::INFINITY, |curve| curve.price(remaining, Allowance::Fixed(eta), (0.0, MOST)));
     let Some(laws) = laws(single, LOST * eta, false) else { return by_curve };
+    let mut work = MOST_WORK_OF_ALL;
     let price = laws.into_iter().try_fold(0.0, |least, (_, law)| {
         let task = Task { rest: Rest::noise(remaining), coin: Coin::Noise, allowance: Allowance::Fixed(eta) };
-        Direction::new(law, remaining, remaining).price(&task, (least, MOST))
+        Direction::new(law, remaining, remaining).price(&task, (least, MOST), &mut work)
     });
     price.unwrap_or(f64::INFINITY).min(by_curve)
 }

@@ -9,7 +9,7 @@ use paygo_numeric::rounding::mul_down;
 /// A payment in steps that is so many times the ratio of the second moments is none.
 const MOST_RATIO: f64 = 16.0;
 /// Places in each spread, at first.
-const FINENESS: f64 = 48.0;
+const FINENESS: f64 = 32.0;
 /// Shares of the payment's spread that a line covers to either side of its middle.
 const REACH: f64 = 1.5;
 /// A candidate is enlarged by this beyond what it seemed to lack.
@@ -19,8 +19,16 @@ const CLOSE: f64 = 1e-4;
 /// Candidates for the same lines, and how often lines are drawn anew until a search is given up.
 const CANDIDATES: usize = 24;
 const DRAFTS: usize = 64;
-/// Most lines of a draft.
+/// Guesses until the middle is tried.
+const PATIENCE: u32 = 3;
+/// Most lines of a draft, and most places times frequencies of all of them.
 const MOST_LINES: usize = 64;
+const MOST_DRAWN: f64 = 4e6;
+/// A payment of less changes no sum.
+const UNIT: f64 = 1e-18;
+/// Numbers that the search for one price adds up, and those for all prices of a mechanism: far more than they usually take.
+const MOST_WORK: f64 = 2e7;
+pub(super) const MOST_WORK_OF_ALL: f64 = 4e8;
 /// What lies between places may be so much of a price until they are put closer.
 const COARSE: f64 = 1e-3;
 /// Tilts at which tails are bounded: from so many, times so much each.
@@ -130,14 +138,16 @@ impl<'a> Direction {
                 return Some(lines);
             }
             (from, tilt) = (to, clear(tilt + 2.0 * REACH / spread).min(steepest));
-            if lines.len() > MOST_LINES {
+            let drawn: f64 = lines.iter().map(|line: &Line<'_>| line.work().0).sum();
+            if lines.len() > MOST_LINES || drawn > MOST_DRAWN {
                 return None;
             }
         }
     }
 
-    /// The least payment that was seen to be enough; at most `most`, and not looked for below `least`.
-    pub(super) fn price(&'a self, task: &Task<'a>, (least, most): (f64, f64)) -> Option<f64> {
+    /// The least payment that was seen to be enough; at most `most`, and not looked for below `least`. What it takes comes off the work that is
+    /// left; when there is none the search ends where it is.
+    pub(super) fn price(&'a self, task: &Task<'a>, (least, most): (f64, f64), left: &mut f64) -> Option<f64> {
         let allowance = |b: f64| left_of(task.allowance.of(b), self.law.lost * (1.0 + 1e-9));
         let unit = match task.coin {
             Coin::Noise => 1.0,
@@ -150,10 +160,14 @@ impl<'a> Direction {
             Coin::Steps(_) => most.min(MOST_RATIO * spread * spread),
         };
         let mut search = Search::from(least.max(spread * spread), least);
-        let mut fineness = FINENESS;
+        let (mut fineness, mut found, mut work) = (FINENESS, f64::INFINITY, left.min(MOST_WORK));
+        let before = work;
         for _ in 0..DRAFTS {
+            if work <= 0.0 {
+                break;
+            }
             if search.little.0 >= most * (1.0 - CLOSE) {
-                return None;
+                break;
             }
             search.next = search.next.min(most);
             let b = search.next;
@@ -163,6 +177,9 @@ impl<'a> Direction {
                 search.saw(b, f64::INFINITY);
                 continue;
             };
+            let (each, drawn) =
+                lines.iter().map(Line::work).fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+            work -= drawn;
             let mut coarse = false;
             for _ in 0..CANDIDATES {
                 let b = search.next.min(most);
@@ -175,19 +192,20 @@ impl<'a> Direction {
                     (short, between) = each.fold((0.0, 0.0), |worst, one| if one.0 > worst.0 { one } else { worst });
                 }
                 search.saw(b, short);
-                coarse = between > COARSE;
+                (coarse, work) = (between > COARSE, work - each);
             }
+            found = found.min(search.enough.0);
             if search.is_done() {
-                let found = search.enough.0;
                 // Where a payment is as large as what is left, nobody will want to pay it.
                 let dear = found > task.rest.noise && task.rest.steps.is_empty();
                 if fineness >= 4.0 * FINENESS || !coarse || dear {
-                    return (found <= most).then_some(found);
+                    break;
                 }
                 (search, fineness) = (Search::from(found, least), 2.0 * fineness);
             }
         }
-        (search.enough.0 <= most).then_some(search.enough.0)
+        *left -= before - work;
+        (found <= most).then_some(found)
     }
 }
 
@@ -201,6 +219,8 @@ struct Search {
     slope: f64,
     last: (f64, f64),
     growth: f64,
+    /// How far apart the two were when they last came together by half, as a logarithm, and how many candidates ago that was.
+    apart: (f64, u32),
 }
 
 impl Search {
@@ -214,6 +234,7 @@ impl Search {
             slope: 1.0,
             last: (0.0, 0.0),
             growth: 2.0,
+            apart: (f64::INFINITY, 0),
         }
     }
 
@@ -233,7 +254,11 @@ impl Search {
         let share = if short.is_finite() { ln(short.max(1e-3)) / self.slope } else { 2.0 };
         let guess = b * exp(share.clamp(-0.7, 2.0)) * MARGIN;
         let (low, high) = (self.little.0, self.enough.0);
-        self.next = if guess > low * (1.0 + 0.5 * CLOSE) && guess < high * (1.0 - 0.5 * CLOSE) {
+        let apart = ln(high / low);
+        self.apart = if apart <= 0.5 * self.apart.0 { (apart, 0) } else { (self.apart.0, self.apart.1 + 1) };
+        // Guesses that creep are worth less than the middle.
+        let creeps = self.apart.1 >= PATIENCE && apart.is_finite();
+        self.next = if !creeps && guess > low * (1.0 + 0.5 * CLOSE) && guess < high * (1.0 - 0.5 * CLOSE) {
             guess
         } else if high.is_finite() {
             (low * high).sqrt()
@@ -246,6 +271,8 @@ impl Search {
     /// Little more is to be gained: what was enough nearly was not, or a little less was not.
     fn is_done(&self) -> bool {
         let (enough, short) = self.enough;
-        enough <= self.little.0 * (1.0 + 3.0 * CLOSE) || (short > 0.0 && -ln(short) < 2.0 * CLOSE * self.slope)
+        enough <= self.little.0 * (1.0 + 3.0 * CLOSE)
+            || enough <= UNIT
+            || (short > 0.0 && -ln(short) < 2.0 * CLOSE * self.slope)
     }
 }

@@ -3,7 +3,7 @@
 use super::curve::Curve;
 use super::law::Law;
 use super::line::Coin;
-use super::price::{Allowance, Direction, Task};
+use super::price::{Allowance, Direction, MOST_WORK_OF_ALL, Task};
 use super::profile::{least, profile};
 use super::rest::{Kernels, Rest};
 use super::{LOST, exact, law, laws};
@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub const MAX_KINDS: usize = 256;
 /// The noise that makes what was spent of a plan smooth, as a share of it.
 const SMOOTH: f64 = 0.002;
+/// A plan of more kinds has prices in steps of some of them only.
+const MANY_KINDS: usize = 32;
 /// How many prices are kept.
 const KEPT: usize = 256;
 
@@ -85,6 +87,8 @@ struct Level {
     left: Vec<Amount>,
     coin: usize,
     turn: Turn,
+    /// Where what is held in noise is paid for if others pay here: this level, or the highest in noise at which no more is left of anything.
+    noise: Option<usize>,
 }
 
 /// When a level is asked: first the noise beside the plan, then the plan, then the rest of the noise. Within one of them a price at a level is at
@@ -150,10 +154,12 @@ impl Terms {
         let total: u64 = counts.iter().sum();
         let next = |level: &u64| Some(level / whole * part + level % whole * part / whole).filter(|next| *next > 0);
         let even = std::iter::successors(next(&total), next).take(Self::STEP_COUNT);
+        // Of many kinds some pay for all.
         let ends = counts.iter().scan(total, |left, count| {
             *left -= count;
             Some(*left)
         });
+        let ends = ends.skip(counts.len().div_ceil(MANY_KINDS) - 1).step_by(counts.len().div_ceil(MANY_KINDS));
         let mut levels: Vec<u64> = even.chain(ends).chain([0]).collect();
         levels.sort_unstable_by(|a, b| b.cmp(a));
         levels.dedup();
@@ -344,15 +350,18 @@ impl Reference {
         self.followed(left, held, price) >= count
     }
 
-    /// What is to be left at least at a level, with what is held there.
+    /// What is to be left at least at a level, with what is held: steps of the plan, and noise.
     fn floor<'a>(&'a self, level: usize, held: Option<&'a [Amount]>) -> impl Iterator<Item = Amount> + 'a {
-        let Level { left, coin, .. } = &self.levels[level];
+        let Level { left, noise, .. } = &self.levels[level];
         let kinds = self.kinds.len();
         left.iter().enumerate().map(move |(i, floor)| {
             let Some(held) = held else { return *floor };
-            let steps = if i < kinds { held[i] } else { Amount::ZERO };
-            let price = if i == *coin { held[kinds + level] } else { Amount::ZERO };
-            floor.plus(steps).plus(price)
+            floor.plus(match noise {
+                _ if i < kinds => held[i],
+                Some(level) => held[kinds + level],
+                None if held[kinds..].iter().all(|price| *price == Amount::ZERO) => Amount::ZERO,
+                None => Amount::INFINITE,
+            })
         })
     }
 
@@ -371,7 +380,8 @@ impl Reference {
         let pays = |&level: &usize| {
             let Level { left: floor, coin, .. } = &self.levels[level];
             let price = |i: usize| if i == *coin { prices[level] } else { Amount::ZERO };
-            left.iter().zip(floor).enumerate().all(|(i, (left, floor))| *left >= floor.plus(price(i)))
+            let is_left = left.iter().zip(floor).enumerate().all(|(i, (left, floor))| *left >= floor.plus(price(i)));
+            *coin == self.kinds.len() && is_left
         };
         let level = self.order(prices).into_iter().find(pays)?;
         let coin = self.levels[level].coin;
@@ -389,20 +399,51 @@ impl Reference {
         mut left: Vec<Amount>,
         held: Option<&[Amount]>,
         price: &[Amount],
-        mut count: u64,
+        count: u64,
     ) -> Option<Vec<Amount>> {
-        let (own, prices) = price.split_at(self.kinds.len());
         let followed = self.followed(&left, held, price).min(count);
-        for (left, own) in left.iter_mut().zip(own) {
-            *left = left.minus(own.times(followed));
+        left = self.follow(left, price, followed);
+        self.pay(left, held, price, count - followed, |_| true)
+    }
+
+    /// The same, with nothing but noise.
+    pub(crate) fn walk_in_noise(
+        &self,
+        left: Vec<Amount>,
+        held: Option<&[Amount]>,
+        price: &[Amount],
+        count: u64,
+    ) -> Option<Vec<Amount>> {
+        self.pay(left, held, price, count, |coin| coin == self.kinds.len())
+    }
+
+    /// What is left after `count` of a price were taken as steps of the plan.
+    pub(crate) fn follow(&self, mut left: Vec<Amount>, price: &[Amount], count: u64) -> Vec<Amount> {
+        for (left, own) in left.iter_mut().zip(&price[..self.kinds.len()]) {
+            *left = left.minus(own.times(count));
         }
-        count -= followed;
+        left
+    }
+
+    /// What is left after `count` of a price, in some coins.
+    fn pay(
+        &self,
+        mut left: Vec<Amount>,
+        held: Option<&[Amount]>,
+        price: &[Amount],
+        mut count: u64,
+        coins: impl Fn(usize) -> bool,
+    ) -> Option<Vec<Amount>> {
+        let prices = &price[self.kinds.len()..];
         for level in self.order(prices) {
             if count == 0 {
                 break;
             }
             let (coin, price) = (self.levels[level].coin, prices[level]);
-            if price.is_infinite() || self.floor(level, held).zip(&left).any(|(floor, left)| *left < floor) {
+            if price.is_infinite()
+                || !coins(coin)
+                || self.floor(level, held).zip(&left).any(|(floor, left)| *left < floor)
+            {
                 continue;
             }
             let floor = self.floor(level, held).nth(coin).unwrap_or(Amount::INFINITE);
@@ -499,11 +540,12 @@ impl Reference {
         }
         let direction = |(way, law)| (way, Direction::new(law, bottom, top));
         let directions: Option<Vec<(usize, Direction)>> = laws.map(|laws| laws.into_iter().map(direction).collect());
-        let (mut before, mut least) = (None, 0.0);
+        let (mut before, mut least, mut work) = (None, 0.0, MOST_WORK_OF_ALL);
         let own = self.kinds.iter().position(|kind| kind.single == *single);
         let price = |(level, kernels): (&Level, &[Kernels; 2])| {
-            // Where steps of its own kind are left it is one of them.
-            if own.is_some_and(|own| level.left[own] > Amount::ZERO) {
+            // Where steps of its own kind are left it is one of them. Of a plan of many kinds what is above it is paid for in noise alone.
+            let is_noise = matches!(level.turn, Turn::Noise | Turn::LastNoise);
+            if own.is_some_and(|own| level.left[own] > Amount::ZERO || (self.kinds.len() > MANY_KINDS && !is_noise)) {
                 return Amount::INFINITE;
             }
             if before != Some((level.turn, level.coin)) {
@@ -511,7 +553,7 @@ impl Reference {
             }
             // So it is at all lower levels than one where it is.
             let by_curve = curve.as_ref().map_or(f64::INFINITY, |curve| self.by_curve(curve, level, least, 2.0 * top));
-            let by_law = || self.price_at(directions.as_deref()?, (level, kernels), least, 2.0 * top);
+            let mut by_law = || self.price_at(directions.as_deref()?, (level, kernels), (least, 2.0 * top), &mut work);
             least = if by_curve.is_finite() { by_curve } else { by_law().unwrap_or(f64::INFINITY) };
             Amount::from_f64_up(least)
         };
@@ -534,8 +576,8 @@ impl Reference {
         &self,
         directions: &[(usize, Direction)],
         (level, kernels): (&Level, &[Kernels; 2]),
-        least: f64,
-        most: f64,
+        (least, most): (f64, f64),
+        work: &mut f64,
     ) -> Option<f64> {
         let mut least = least;
         for &(way, ref direction) in directions {
@@ -548,7 +590,7 @@ impl Reference {
                 Some(kind) => (Coin::Steps(&kind.laws[way]), self.rate_of(kind), kind.count.to_f64()),
             };
             let task = Task { rest, coin, allowance: Allowance::Rate(rate) };
-            least = direction.price(&task, (least, most))?;
+            least = direction.price(&task, (least, most), work)?;
         }
         Some(least)
     }
@@ -598,13 +640,38 @@ fn levels(kinds: &[Kind], terms: &Terms) -> Vec<Level> {
             left: tail(steps, terms.base),
             coin: noise,
             turn: Turn::NoiseBesidePlan,
+            noise: None,
         }));
     }
     let (above, below): (Vec<Amount>, Vec<Amount>) = terms.noise_levels.iter().partition(|level| **level >= terms.base);
-    all.extend(above.into_iter().map(|level| Level { left: tail(0, level), coin: noise, turn: Turn::Noise }));
+    all.extend(above.into_iter().map(|level| Level {
+        left: tail(0, level),
+        coin: noise,
+        turn: Turn::Noise,
+        noise: None,
+    }));
     let pays = steps().filter(|steps| *steps < total);
-    all.extend(pays.map(|steps| Level { left: tail(steps, terms.base), coin: coin(steps), turn: Turn::Steps }));
-    all.extend(below.into_iter().map(|level| Level { left: tail(0, level), coin: noise, turn: Turn::LastNoise }));
+    all.extend(pays.map(|steps| Level {
+        left: tail(steps, terms.base),
+        coin: coin(steps),
+        turn: Turn::Steps,
+        noise: None,
+    }));
+    all.extend(below.into_iter().map(|level| Level {
+        left: tail(0, level),
+        coin: noise,
+        turn: Turn::LastNoise,
+        noise: None,
+    }));
+    let below = |at: &Level| {
+        let mut those = all.iter().enumerate().filter(|(_, other)| other.coin == noise);
+        let is_below = |other: &Level| other.left.iter().zip(&at.left).all(|(other, at)| other <= at);
+        those.find(|(_, other)| is_below(other)).map(|(index, _)| index)
+    };
+    let found: Vec<_> = all.iter().map(below).collect();
+    for (index, (level, found)) in all.iter_mut().zip(found).enumerate() {
+        level.noise = if level.coin == noise { Some(index) } else { found };
+    }
     all
 }
 

@@ -5,7 +5,7 @@ use super::transform::{Frequencies, SURE, Values, logarithm, transform};
 use crate::loss::spectrum::U;
 use paygo_numeric::Interval;
 use paygo_numeric::elementary::{exp, ln, ln_1p};
-use paygo_numeric::fft::{Complex, turn};
+use paygo_numeric::fft::{Complex, TURN_LIMIT, turn};
 use paygo_numeric::rounding::add_up;
 use std::collections::HashMap;
 use std::f64::consts::PI;
@@ -148,7 +148,9 @@ impl Kernel {
             error += 4.0 * U * angle.abs();
             let scale = exp(exponent) / (below.re * below.re + below.im * below.im);
             let value = turn(angle).times(Complex { re: below.re * scale, im: -below.im * scale });
-            (value, error * (1.0 + error))
+            // e^x − 1 is at most x·(1 + x) up to 1.
+            let known = error <= 1.0 && angle.abs() <= TURN_LIMIT;
+            (value, if known { error * (1.0 + error) } else { f64::INFINITY })
         };
         let (values, errors) = line.all().enumerate().map(|(j, w)| one(w, j)).unzip();
         Some((Self { line, values, errors, middle: shapes, log, left_out }, transforms))
@@ -162,6 +164,7 @@ impl Kernel {
 /// `|z(z+1)| ≥ w²`, and a tilted law's transform `φ` is at most 1 and changes by no more than `E|L − m|` for each unit of frequency, with any
 /// `m` (its phase is of no matter). So between `a` and `b` it is at most what it is in the middle and `E|L − m|·(b − a)/2`.
 fn last_of(rest: &Rest<'_>, tilt: f64, dw: f64) -> (f64, f64) {
+    let farthest = rest.steps.iter().fold(0.0f64, |most, (law, _)| most.max(law.farthest()));
     let mut laws: Vec<Tilted> = rest.steps.iter().map(|&(law, n)| Tilted::new(law, n, tilt)).collect();
     let end = (2.0 * CUT / rest.noise).sqrt() + 2.0 * dw;
     let beyond = |w: f64| exp(-0.5 * rest.noise * (w - dw) * (w - dw)) / (PI * (w - dw)) * SURE;
@@ -174,14 +177,18 @@ fn last_of(rest: &Rest<'_>, tilt: f64, dw: f64) -> (f64, f64) {
     laws.iter_mut().for_each(|law| law.start(first, block));
     let mut blocks = Vec::new();
     let mut at = first;
-    while at < end && blocks.len() < MOST_BLOCKS {
+    while at < end && blocks.len() < MOST_BLOCKS && 2.0 * farthest * (at + block) <= TURN_LIMIT {
         let log = laws.iter_mut().fold(-0.5 * rest.noise * at * at, |log, law| log + law.n * law.most(block));
         // Frequencies in a block are one more than its width, at most.
         blocks.push((at, exp(log) * (block + dw) / (PI * at * at) * SURE));
         at += block;
     }
-    let mut left_out = beyond(at.max(end));
-    let mut last = at.max(end);
+    // Where blocks do not reach the end nothing is known of what lies between.
+    if at < end {
+        return (end, beyond(end) * SURE);
+    }
+    let mut left_out = beyond(at);
+    let mut last = at;
     for (at, more) in blocks.into_iter().rev() {
         if left_out + more > enough {
             break;

@@ -3,7 +3,7 @@
 use super::law::Law;
 use crate::loss::spectrum::U;
 use paygo_numeric::elementary::{exp, exp_m1, ln_1p};
-use paygo_numeric::fft::{Complex, angle, turn};
+use paygo_numeric::fft::{Complex, TURN_LIMIT, angle, turn};
 
 /// Frequencies after which rotations start afresh.
 const FRESH: usize = 16;
@@ -128,7 +128,7 @@ pub(super) fn noise_transform(b: f64, line: Frequencies) -> Values {
 pub(super) fn transform(law: &Law, line: Frequencies) -> Option<Values> {
     let tilt = line.tilt;
     let weights = law.weights(tilt);
-    if !weights.iter().sum::<f64>().is_finite() {
+    if !(weights.iter().sum::<f64>().is_finite() && law.farthest() * line.at(line.count) <= TURN_LIMIT) {
         return None;
     }
     #[expect(clippy::cast_precision_loss, reason = "small")]
