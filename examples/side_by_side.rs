@@ -46,7 +46,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     match std::env::args().nth(1).as_deref() {
         None => plans().and_then(|()| filters()).and_then(|()| decisions()),
         Some("loss") => losses(),
-        Some("clock") => priced().and_then(|()| read_after_each()).and_then(|()| decisions_on(&clocks()?)),
+        Some("clock") => {
+            priced().and_then(|()| read_after_each()).and_then(|()| decisions_on(&clocks()?, &[1_000_000, 10_000_000]))
+        }
         Some("people") => people(),
         Some("people-exact") => exactness(),
         Some(other) => Err(format!("no task is called {other}").into()),
@@ -250,21 +252,22 @@ fn decisions() -> Result<(), Box<dyn Error>> {
     let orders: Vec<f64> = (0..64).map(|k| 1.0 + 0.25 * 1.14f64.powi(k)).collect();
     let many = Prior::uniform(Orders::from_f64(&orders)?)?;
     let step = Cost::of(&Mechanism::gaussian(1e6)?, Neighbors::AddRemove)?;
-    decisions_on(&[
+    let rules = [
         ("fixed-order", FixedOrder::new(Order::new(8.0)?, budget)?.into(), step.clone()),
         ("zcdp", Zcdp::new(budget)?.into(), step.clone()),
         ("gdp", Gdp::new(budget)?.into(), step.clone()),
         ("mixture, 64 orders", Mixture::over(budget, many)?.into(), step),
-    ])
+    ];
+    decisions_on(&rules, &[1_000_000, 10_000_000, 100_000_000])
 }
 
 #[expect(clippy::print_stdout, reason = "its output is its purpose")]
-fn decisions_on(rules: &[(&str, AnyRule, Cost)]) -> Result<(), Box<dyn Error>> {
+fn decisions_on(rules: &[(&str, AnyRule, Cost)], counts: &[u64]) -> Result<(), Box<dyn Error>> {
     for (name, rule, step) in rules {
         let mut filter = Filter::new(rule.clone(), Neighbors::AddRemove);
         let charge = filter.price(step)?;
         let mut done = 0u64;
-        for until in [1_000_000u64, 10_000_000, 100_000_000] {
+        for &until in counts {
             let (start, before) = (Instant::now(), done);
             while done < until {
                 assert!(filter.admit(std::hint::black_box(&charge)).is_admitted());

@@ -8,7 +8,9 @@ use paygo_accounting::convert::gaussian;
 use paygo_accounting::cost::Cost;
 use paygo_accounting::guarantee::Basis;
 use paygo_accounting::loss::{at_least, row};
-use paygo_accounting::mechanism::{Approximate, FixedSizeSampledGaussian, Mechanism, RandomizedResponse, Single, Zcdp};
+use paygo_accounting::mechanism::{
+    Approximate, Exponential, FixedSizeSampledGaussian, Mechanism, RandomizedResponse, Single, Zcdp,
+};
 use paygo_accounting::params::{BatchFraction, Delta, Epsilon, Neighbors, NoiseMultiplier, SamplingProbability};
 use proptest::prelude::*;
 
@@ -210,6 +212,53 @@ fn rare_large_losses_do_not_hide_the_answer() {
     assert!(deltas.windows(2).all(|pair| pair[1] < pair[0]), "{deltas:?}");
     let epsilon = epsilon_at(&cost, deltas[1]);
     assert!((epsilon / 0.0615 - 1.0).abs() < 1e-4, "{epsilon}");
+}
+
+/// Few steps that rarely reveal much: a lattice made for the bulk of many would be coarser than the answer. Truths by a Fourier inversion
+/// without a lattice, apart from paygo.
+#[test]
+fn few_rare_steps_are_tight() {
+    for (q, s, steps, d, truth) in [
+        (5.403_126_220_831_459_5e-5, 0.671_171_306_259_983_2, 4, 4.084_321_199_076_072e-5, 2.0611e-4),
+        (3.202_097_969_013_579_5e-4, 0.596_392_304_385_295_9, 3, 2.288_786_833_992_308_7e-5, 0.018_471_82),
+        (2.289_068_364_243_029_7e-5, 0.756_541_239_351_548, 9, 2.276_490_966_875_752_4e-7, 1.871_786e-3),
+        (2.208_932_458_155_436_8e-4, 0.639_285_240_618_866_8, 20, 3.918_252_446_578_308_5e-6, 0.056_345_77),
+        (2.072_928_187_013_659_6e-4, 0.635_428_044_303_167_5, 98, 1.904_875_113_720_549_7e-12, 2.472_86),
+        (1.403_107_422_220_438_9e-3, 0.802_772_875_186_058_8, 15, 1.557_256_901_386_047_7e-4, 0.037_918_76),
+    ] {
+        let ours = epsilon_at(&sampled(q, s, steps), d);
+        assert!(ours >= truth * (1.0 - 1e-4) && ours <= truth * 1.002, "q {q} s {s}: {ours} {truth}");
+    }
+    for (q, s, steps, e, truth) in [
+        (6.087_511_908_378_908e-4, 0.642_499_874_006_022, 2, 1.102_736_316_309_042_5, 1.418e-9),
+        (1.392_972_689_712_798e-4, 0.427_268_365_546_689_1, 2, 0.033_863_032_103_657_61, 1.826e-5),
+    ] {
+        let ours = delta_at(&sampled(q, s, steps), e).expect("a row");
+        assert!(ours >= truth * 0.999 && ours <= truth * 1.002, "q {q} s {s}: {ours} {truth}");
+    }
+    // Far out, where what counts as infinite must not be all of the answer.
+    assert!(delta_at(&sampled(5e-4, 2.0, 2000), 0.2).expect("a row") < 1e-30);
+    assert!(delta_at(&sampled(0.01, 1.0, 1000), 10.0).expect("a row") < 1e-31);
+}
+
+/// The ends of a bounded range are losses, too; and no answer passes the sum of the largest.
+#[test]
+fn bounded_losses_are_never_infinite() {
+    let exponential =
+        |epsilon: f64| cost(Mechanism::from(Exponential { epsilon: Epsilon::new(epsilon).expect("ε") }), 1);
+    let beside = |count: u64, noise: f64| {
+        let noise = cost(Mechanism::gaussian(noise).expect("noise"), count);
+        epsilon_at(&exponential(1.0).and(&noise).expect("both"), 1e-5)
+    };
+    assert!(beside(1000, 100.0) < 2.0 && beside(1, 10.0) < 1.3);
+    for (epsilon, count) in [(1.0951, 3), (0.4717, 2), (0.1057, 9)] {
+        let many = exponential(epsilon).repeat(count).expect("many");
+        #[expect(clippy::cast_precision_loss, reason = "small")]
+        let most = epsilon * count as f64 * (1.0 + 1e-12);
+        for d in [1e-3, 1e-4, 1e-9, 1e-30] {
+            assert!(epsilon_at(&many, d) <= most, "{epsilon} {count} {d}");
+        }
+    }
 }
 
 /// The six plans of bench/results.md: at or above the truth, and within 5 in 10,000 of it; the lower end below.

@@ -366,9 +366,7 @@ impl Derived {
         // What was admitted under the ceiling as it was.
         dataset.check(&account)?;
         if let Some(clock) = dataset.clocks.get_mut(&account) {
-            let follows = rule.may_follow(clock.rule());
-            *clock =
-                clock.under(rule.clone()).filter(|_| follows).ok_or("changes a clock to one that cannot follow it")?;
+            *clock = clock.under(rule.clone()).ok_or("changes a clock to one that cannot follow it")?;
         }
         dataset.rules.insert(account, rule);
         dataset.allowances.insert(name, members);

@@ -168,7 +168,8 @@ fn forgeries() -> Vec<Forgery> {
             None,
             vec![
                 ("/allowance_set/rule/clock/clock", json!("0.004")),
-                ("/allowance_set/rule/clock/budget/epsilon_limit", json!("0.1")),
+                ("/allowance_set/rule/clock/budget/epsilon", json!(0.3)),
+                ("/allowance_set/rule/clock/budget/epsilon_limit", json!("0.3")),
             ],
             "allowance a was charged more than its budget",
         ),

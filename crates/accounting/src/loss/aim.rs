@@ -22,8 +22,9 @@ pub(super) const COARSE: f64 = 1e-3;
 const MOST_CELLS: usize = 1 << 16;
 /// The largest lattice index: multiples of a step of 21 bits are exact up to there.
 pub(super) const LARGEST: f64 = 4_294_967_296.0;
-/// The longest window.
-const LONGEST: f64 = 1_048_576.0;
+/// The longest window; and where many answers are wanted.
+pub(super) const LONGEST: f64 = 1_048_576.0;
+pub(super) const LONG: f64 = 262_144.0;
 
 /// The sketches of all steps, in one direction.
 pub(super) struct Sketches {
@@ -130,7 +131,7 @@ impl Sketches {
 }
 
 /// The window for an aim: a lattice's step and how many of them. Where there is an atom, it is a multiple of the step, nearly.
-pub(super) fn window(aim: &Aim, steps: f64, atom: Option<f64>, accuracy: f64) -> Option<Window> {
+pub(super) fn window(aim: &Aim, steps: f64, atom: Option<f64>, accuracy: f64, longest: f64) -> Option<Window> {
     let around = (aim.top - aim.epsilon).max(aim.epsilon - aim.bottom).max(0.0);
     let width = 1.05 * around.max((NOTHING - ln(aim.delta)) / aim.tilt);
     let fine = (6.0 * accuracy * aim.variance / steps).sqrt();
@@ -138,7 +139,7 @@ pub(super) fn window(aim: &Aim, steps: f64, atom: Option<f64>, accuracy: f64) ->
         return None;
     }
     let mut length = 1024.0;
-    while length * fine < width && length < LONGEST {
+    while length * fine < width && length < longest {
         length *= 2.0;
     }
     // A step of few bits makes every lattice point an exact double.

@@ -24,8 +24,19 @@ const NEGLIGIBLE: f64 = 1e-7;
 const SMALL: f64 = 1e-24;
 /// What may be in doubt of a δ until another way is tried.
 const DOUBT: f64 = 1e-3;
+/// A finer lattice for where the usual one is too coarse.
+const FINER: f64 = 0.01;
+/// How many numbers are computed for an answer at most, nearly: where one is wanted, and where many are.
+pub(super) const THOROUGH: f64 = 4e5;
+pub(super) const QUICK: f64 = 2e4;
+/// What a term of a law costs beside a cell, and what one of all laws costs until the answer is found.
+const CHEAP: f64 = 0.03;
+const ASKED: f64 = 0.6;
+/// How much of what a lattice adds counts as doubt.
+const COARSENESS: f64 = 0.1;
+const COARSENESS_OF_EPSILON: f64 = 3.0;
 /// Multiples of the saddle point that are tried as tilts until there is little doubt.
-const TILTS: [f64; 4] = [1.0, 0.6, 0.35, 1.5];
+const TILTS: [f64; 6] = [1.0, 0.6, 0.35, 0.8, 0.1, 1.5];
 /// Plans of more mechanisms have to do with one attempt, and with coarser lattices, as has a law that grows.
 const MANY: usize = 256;
 const MIDDLING: f64 = 4e-5;
@@ -80,6 +91,8 @@ pub struct LossLaw {
     grows: bool,
     /// The latest first.
     prepared: Vec<Prepared>,
+    /// Numbers that may still be computed for the answer in question.
+    work: f64,
 }
 
 impl LossLaw {
@@ -88,7 +101,7 @@ impl LossLaw {
     /// # Errors
     /// [`NoLaw`] when a mechanism has no pair of laws, or they are too many.
     pub fn of(cost: &Cost) -> Result<Self, NoLaw> {
-        Ok(Self { cost: cost.clone(), pairs: pairs(cost, 0)?, grows: false, prepared: Vec::new() })
+        Ok(Self { cost: cost.clone(), pairs: pairs(cost, 0)?, grows: false, prepared: Vec::new(), work: 0.0 })
     }
 
     /// And these.
@@ -111,20 +124,20 @@ impl LossLaw {
 
     /// ε at a δ, at most; +∞ where none was found.
     pub fn epsilon(&mut self, delta: Delta) -> Epsilon {
-        let found = self.answer(Question::EpsilonAt(delta), Side::Above);
+        let found = self.answer(Question::EpsilonAt(delta), Side::Above, THOROUGH);
         found.map_or(Epsilon::INFINITE, Epsilon::from_upper_bound)
     }
 
     /// δ at an ε, at most; 1 where none was found.
     pub fn delta(&mut self, epsilon: Epsilon) -> Delta {
-        let found = self.answer(Question::DeltaAt(epsilon), Side::Above);
+        let found = self.answer(Question::DeltaAt(epsilon), Side::Above, THOROUGH);
         found.map_or(Delta::ONE, Delta::from_upper_bound)
     }
 
     /// What they cost at least, where every mechanism attains its pair of laws; `None` where one may cost less than its pair says.
     pub fn at_least(&mut self, question: Question) -> Option<f64> {
         let attained = self.cost.singles()?.iter().all(|(single, _)| single.family().attains_its_pair());
-        attained.then(|| self.answer(question, Side::Below)).flatten()
+        attained.then(|| self.answer(question, Side::Below, THOROUGH)).flatten()
     }
 
     /// δ at each of so many ε, from 0 to where δ has fallen to `least`: to be drawn.
@@ -137,20 +150,30 @@ impl LossLaw {
         (0..points.max(2)).map(|i| (at(i), self.delta(at(i)))).collect()
     }
 
-    /// ε or δ from one side.
-    pub(super) fn answer(&mut self, question: Question, side: Side) -> Option<f64> {
+    /// ε or δ from one side. Other ways are tried until there is little doubt, or about so many numbers were computed.
+    pub(super) fn answer(&mut self, question: Question, side: Side, work: f64) -> Option<f64> {
+        // A law that grows is asked again and again: where it is made anew one way must do.
+        self.work = if self.grows { 0.0 } else { work };
+        let longest = if work > QUICK { aim::LONGEST } else { aim::LONG };
         // About how small the δ in question is, and with which tilt: any is sound.
-        let attempts: Vec<(Option<f64>, f64)> = match question {
+        let mut attempts: Vec<(Option<f64>, f64, f64)> = match question {
             Question::EpsilonAt(delta) if delta.get() < 1e-290 || delta == Delta::ONE => return None,
-            Question::EpsilonAt(delta) => TILTS.map(|share| (Some(delta.get()), share)).to_vec(),
+            Question::EpsilonAt(delta) => TILTS.map(|share| (Some(delta.get()), share, 1.0)).to_vec(),
             Question::DeltaAt(_) => {
-                [None, Some(1e-4), Some(1e-8), Some(1e-16), Some(1e-32)].map(|guess| (guess, 1.0)).to_vec()
+                [None, Some(1e-4), Some(1e-8), Some(1e-16), Some(1e-32)].map(|guess| (guess, 1.0, 1.0)).to_vec()
             }
         };
+        attempts.extend([(0.35, FINER), (1.0, FINER)].map(|(share, finer)| (attempts[0].0, share, finer)));
         let mut best: Option<f64> = None;
         let most = if self.pairs.len() > MANY { 1 } else { attempts.len() };
-        for (number, (guess, share)) in attempts.into_iter().take(most).enumerate() {
-            let aimed = Aimed { question, guess, share, afresh: number > 0 };
+        for (number, (guess, share, finer)) in attempts.into_iter().take(most).enumerate() {
+            // A δ that was found says better where to look than a guess.
+            let guess = match (question, best) {
+                (Question::DeltaAt(_), Some(best)) if guess.is_some_and(|guess| guess > best) => Some(best.max(1e-290)),
+                (Question::DeltaAt(_), Some(best)) if finer < 1.0 => Some(best.max(1e-290)),
+                _ => guess,
+            };
+            let aimed = Aimed { question, guess, share, finer, longest, afresh: number > 0 };
             let Some((value, good)) = self.attempt(aimed, side) else { continue };
             let better = |other: f64| match side {
                 Side::Above => value < other,
@@ -159,27 +182,36 @@ impl LossLaw {
             if best.is_none_or(better) {
                 best = Some(value);
             }
-            if good {
+            if good || self.work <= 0.0 {
                 break;
             }
         }
-        best
+        match side {
+            Side::Above => best.into_iter().chain(self.by_largest(question)).reduce(f64::min),
+            Side::Below => best,
+        }
+    }
+
+    /// What holds because no loss passes the sum of the largest, where all are finite.
+    fn by_largest(&self, question: Question) -> Option<f64> {
+        let [removed, added] = [false, true].map(|added| self.simple_bound(question, added));
+        Some(removed.max(added)).filter(|bound| bound.is_finite())
     }
 
     /// Both directions: the answer, and whether there is little doubt in it.
     fn attempt(&mut self, aimed: Aimed, side: Side) -> Option<(f64, bool)> {
         let many = self.grows || self.pairs.len() > MANY;
-        let accuracy = if many { MIDDLING } else { FINE };
+        let accuracy = aimed.finer * if many { MIDDLING } else { FINE };
         let Answer { value, doubt } = self.way(aimed, Way { side, added: false, accuracy })?;
         // In the other direction it is often enough to see roughly that it costs less.
         let symmetric = self.pairs.iter().all(|(pair, _)| pair.is_symmetric());
         let no_more = |bound: f64| bound <= value;
         let roughly = Way { side: Side::Above, added: true, accuracy: COARSE };
         if symmetric
-            || no_more(self.simple_bound(aimed.question))
+            || no_more(self.simple_bound(aimed.question, true))
             || self.way(aimed, roughly).is_some_and(|other| no_more(other.value))
         {
-            return Some((value, value.is_finite() && doubt <= DOUBT));
+            return Some((value, value.is_finite() && doubt <= self.doubt()));
         }
         let (value, doubt) = match (self.way(aimed, Way { side, added: true, accuracy }), side) {
             (Some(other), _) => (value.max(other.value), doubt.max(other.doubt)),
@@ -187,15 +219,20 @@ impl LossLaw {
             (None, Side::Below) => (value, doubt),
             (None, Side::Above) => return None,
         };
-        Some((value, value.is_finite() && doubt <= DOUBT))
+        Some((value, value.is_finite() && doubt <= self.doubt()))
     }
 
-    /// A bound on the answer without the record against with: where nothing is infinite, no loss passes the sum of the largest.
-    fn simple_bound(&self, question: Question) -> f64 {
+    /// What may be in doubt of a δ: of a law that grows more, whose lattice is coarser.
+    const fn doubt(&self) -> f64 {
+        if self.grows { 10.0 * DOUBT } else { DOUBT }
+    }
+
+    /// A bound on the answer in one direction: where nothing is infinite, no loss passes the sum of the largest.
+    fn simple_bound(&self, question: Question, added: bool) -> f64 {
         if self.pairs.iter().any(|(pair, _)| pair.infinite() > 0.0) {
             return f64::INFINITY;
         }
-        let most = self.pairs.iter().fold(0.0, |sum, (pair, n)| add_up(sum, mul_up(pair.largest(true), n.to_f64())));
+        let most = self.pairs.iter().fold(0.0, |sum, (pair, n)| add_up(sum, mul_up(pair.largest(added), n.to_f64())));
         match question {
             Question::EpsilonAt(_) => most,
             Question::DeltaAt(epsilon) if most <= epsilon.get() => 0.0,
@@ -210,12 +247,14 @@ impl LossLaw {
             self.prepared.retain_mut(|prepared| prepared.way != way || prepared.catch_up(pairs).is_some());
             let found = self.prepared.iter().position(|prepared| prepared.way == way);
             let answers = found.and_then(|at| Some((at, self.prepared[at].answer(aimed.question)?)));
-            if let Some((at, answer)) = answers.filter(|(_, answer)| answer.doubt <= DOUBT) {
+            let doubt = self.doubt();
+            if let Some((at, answer)) = answers.filter(|(_, answer)| answer.doubt <= doubt) {
                 self.prepared[..=at].rotate_right(1);
                 return Some(answer);
             }
         }
         let prepared = Prepared::new(&self.pairs, way, aimed, self.grows)?;
+        self.work -= prepared.work;
         let answer = prepared.answer(aimed.question);
         self.prepared.insert(0, prepared);
         self.prepared.truncate(KEPT);
@@ -277,6 +316,10 @@ struct Aimed {
     guess: Option<f64>,
     /// The tilt, as a multiple of the saddle point.
     share: f64,
+    /// What the lattice may add, as a multiple of the usual.
+    finer: f64,
+    /// The longest window.
+    longest: f64,
     /// Without what was prepared for earlier questions.
     afresh: bool,
 }
@@ -304,35 +347,47 @@ struct Prepared {
     negligible: f64,
     /// How many of the steps are in it.
     known: usize,
+    /// How many numbers were computed for it.
+    work: f64,
+    /// What is infinite of the pairs themselves.
+    infinite: f64,
     /// How many lattice cells squared, for each unit of variance, it had at first.
     coarseness: f64,
 }
 
 impl Prepared {
     fn new(pairs: &[(Pair, Count)], way: Way, aimed: Aimed, grows: bool) -> Option<Self> {
-        let Aimed { question, guess, share, .. } = aimed;
+        let Aimed { question, guess, share, longest, .. } = aimed;
         let total: f64 = pairs.iter().map(|(_, count)| count.to_f64()).sum();
         let guess = match guess {
             Some(guess) => guess,
             None => Sketches::new(pairs, way.added, 1e-290, 1.0).aim(question, 1.0)?.delta,
         };
         let growth = if grows { GROWTH } else { 1.0 };
+        let guess = nearer(pairs, way, aimed, guess);
         let negligible = (NEGLIGIBLE * guess / (growth * total)).max(1e-300);
         let question = match question {
-            Question::DeltaAt(_) if grows => Question::EpsilonAt(Delta::from_upper_bound(guess.min(0.5))),
+            Question::DeltaAt(_) if grows || aimed.guess.is_some() => {
+                Question::EpsilonAt(Delta::from_upper_bound(guess.min(0.5)))
+            }
             _ => question,
         };
         let aim = Sketches::new(pairs, way.added, negligible, growth).aim(question, share)?;
         // Atoms are best on the lattice: those of the mechanism that runs most often.
         let atoms = pairs.iter().filter_map(|(pair, count)| Some((*count, pair.atom()?)));
         let atom = atoms.max_by_key(|(count, _)| *count).map(|(_, atom)| atom);
-        let window = aim::window(&aim, growth * total, atom, way.accuracy)?;
+        let window = aim::window(&aim, growth * total, atom, way.accuracy, longest)?;
         let law = |(pair, count): &(Pair, Count)| Some((grid_law(pair, window, way, negligible)?, *count));
         let laws: Vec<(GridLaw, Count)> = pairs.iter().map(law).collect::<Option<_>>()?;
+        #[expect(clippy::cast_precision_loss, reason = "lengths in memory")]
+        let cells = laws.iter().map(|(law, _)| law.cells.len() as f64).sum::<f64>();
         let laws: Vec<(&GridLaw, Count)> = laws.iter().map(|(law, count)| (law, *count)).collect();
         let product = Product::new(&laws, window, way.side)?;
         let coarseness = product.steps * window.step * window.step / product.variance;
-        Some(Self { way, aim, product, negligible, known: pairs.len(), coarseness })
+        let infinite = infinite(pairs);
+        let terms = product.terms();
+        let work = cells + CHEAP * terms.0 + ASKED * terms.1;
+        Some(Self { work, way, aim, product, negligible, known: pairs.len(), infinite, coarseness })
     }
 
     /// Adds the steps that have come since; `None` where they do not fit any more.
@@ -346,7 +401,7 @@ impl Prepared {
                 return None;
             }
         }
-        self.known = pairs.len();
+        (self.known, self.infinite) = (pairs.len(), infinite(pairs));
         Some(())
     }
 
@@ -366,10 +421,31 @@ impl Prepared {
             }
         };
         // What counted as infinite, and what the neighboring windows hold, must be little, too.
-        let left = exp(-window.tilt * window.width()) + NEGLIGIBLE * self.aim.delta;
+        let lost = (product.infinite() - self.infinite * (1.0 + 1e-9)).max(0.0);
+        // What the lattice adds to the cumulant, about: to each loss a twelfth of its step's square at most.
+        let coarse = window.tilt * (window.tilt + 1.0) * product.steps * window.step * window.step / 12.0;
+        // Of an ε it is so much more, relatively, as the tilt times ε is small.
+        let reach = window.tilt * epsilon;
+        let coarse =
+            coarse * (COARSENESS + if value > 0.0 && reach > 0.0 { COARSENESS_OF_EPSILON / reach } else { 0.0 });
+        let left = exp(-window.tilt * window.width()) + lost + coarse * delta;
         let beside = if top > epsilon + window.width() { f64::INFINITY } else { 0.0 };
         Some(Answer { value, doubt: (composed.doubt(epsilon) + left) / delta + beside })
     }
+}
+
+/// About the probability of an infinite loss.
+fn infinite(pairs: &[(Pair, Count)]) -> f64 {
+    pairs.iter().map(|(pair, count)| pair.infinite() * count.to_f64()).sum()
+}
+
+/// About how small the δ is: what counts as nothing for a larger one may be all of it.
+fn nearer(pairs: &[(Pair, Count)], way: Way, aimed: Aimed, guess: f64) -> f64 {
+    let (Question::DeltaAt(_), None) = (aimed.question, aimed.guess) else { return guess };
+    let total: f64 = pairs.iter().map(|(_, count)| count.to_f64()).sum();
+    let aim =
+        Sketches::new(pairs, way.added, (NEGLIGIBLE * guess / total).max(1e-300), 1.0).aim(aimed.question, aimed.share);
+    aim.map_or(guess, |aim| guess.min(aim.delta))
 }
 
 /// The law of a pair on a lattice.

@@ -31,12 +31,17 @@ use crate::account::{Question, Row, tightest};
 use crate::cost::Cost;
 use crate::guarantee::Basis;
 use crate::params::{Delta, Epsilon};
+use law::{QUICK, THOROUGH};
 use spectrum::Side;
 
 /// The price of a plan by its privacy-loss distribution; `None` when a mechanism has none here, or it would take too long.
 #[must_use]
 pub fn row(cost: &Cost, question: Question) -> Option<Row> {
-    let at_most = LossLaw::of(cost).ok()?.answer(question, Side::Above)?;
+    at_most(cost, question, THOROUGH)
+}
+
+fn at_most(cost: &Cost, question: Question, work: f64) -> Option<Row> {
+    let at_most = LossLaw::of(cost).ok()?.answer(question, Side::Above, work)?;
     Some(answer("privacy-loss", Basis::FixedInAdvance, question, at_most))
 }
 
@@ -71,7 +76,7 @@ pub fn tightest_of_all(cost: &Cost, delta: Delta) -> Row {
     if cost.mu().is_some() {
         return fast; // Gaussian noise alone: exact already.
     }
-    match row(cost, Question::EpsilonAt(delta)) {
+    match at_most(cost, Question::EpsilonAt(delta), QUICK) {
         Some(row) if row.epsilon < fast.epsilon => row,
         Some(_) | None => fast,
     }

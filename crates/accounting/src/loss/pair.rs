@@ -263,7 +263,13 @@ fn bounded_range_sketch(epsilon: f64) -> Vec<Sketched> {
     let point = |i: i32| {
         let (left, right) = (tails(i), tails(i + 1));
         let mass = |law: usize| (left.above[law].middle() - right.above[law].middle()).max(0.0);
-        Sketched { loss: (f64::from(i) + 0.5) / 64.0 * epsilon, p: mass(0), q: mass(1) }
+        // The outermost stand for the ends of the range.
+        let place = match i {
+            -64 => -1.0,
+            63 => 1.0,
+            _ => (f64::from(i) + 0.5) / 64.0,
+        };
+        Sketched { loss: place * epsilon, p: mass(0), q: mass(1) }
     };
     (-64..64).map(point).collect()
 }

@@ -37,6 +37,8 @@ pub(super) struct Product {
     pub(super) mean: f64,
     pub(super) variance: f64,
     pub(super) steps: f64,
+    /// How many laws.
+    laws: f64,
 }
 
 /// Frequencies from `low` to below `end`.
@@ -64,6 +66,7 @@ impl Product {
             mean: 0.0,
             variance: 0.0,
             steps: 0.0,
+            laws: 0.0,
         };
         let tilted: Vec<Tilted> = laws.iter().map(|&(law, n)| all.measured(law, n)).collect::<Option<_>>()?;
         // How many frequencies are needed is known once all laws are.
@@ -86,6 +89,13 @@ impl Product {
         self.values.truncate(count);
         self.errors.truncate(count);
         self.multiply(&tilted, n)
+    }
+
+    /// How many terms were computed, of all laws and of their product.
+    #[expect(clippy::cast_precision_loss, reason = "lengths in memory")]
+    pub(super) fn terms(&self) -> (f64, f64) {
+        let terms = self.values.len() as f64;
+        (terms * self.laws, terms)
     }
 
     /// Everything but the transform.
@@ -114,6 +124,7 @@ impl Product {
         self.mean += count * tilted.mean * step;
         self.variance += count * tilted.variance * step * step;
         self.steps += count;
+        self.laws += 1.0;
         Some(tilted)
     }
 

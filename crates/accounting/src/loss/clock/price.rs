@@ -15,7 +15,7 @@ const REACH: f64 = 1.5;
 /// A candidate is enlarged by this beyond what it seemed to lack.
 const MARGIN: f64 = 1.0 + 2e-5;
 /// How near to the least payment a search comes.
-const CLOSE: f64 = 1e-4;
+const CLOSE: f64 = 2e-4;
 /// Candidates for the same lines, and how often lines are drawn anew until a search is given up.
 const CANDIDATES: usize = 24;
 const DRAFTS: usize = 64;
@@ -28,7 +28,7 @@ const MOST_DRAWN: f64 = 4e6;
 const UNIT: f64 = 1e-18;
 /// Numbers that the search for one price adds up, and those for all prices of a mechanism: far more than they usually take.
 const MOST_WORK: f64 = 2e7;
-pub(super) const MOST_WORK_OF_ALL: f64 = 4e8;
+pub(super) const MOST_WORK_OF_ALL: f64 = 2e8;
 /// What lies between places may be so much of a price until they are put closer.
 const COARSE: f64 = 1e-3;
 /// Tilts at which tails are bounded: from so many, times so much each.
@@ -198,7 +198,7 @@ impl<'a> Direction {
             if search.is_done() {
                 // Where a payment is as large as what is left, nobody will want to pay it.
                 let dear = found > task.rest.noise && task.rest.steps.is_empty();
-                if fineness >= 4.0 * FINENESS || !coarse || dear {
+                if fineness >= 2.0 * FINENESS || !coarse || dear {
                     break;
                 }
                 (search, fineness) = (Search::from(found, least), 2.0 * fineness);

@@ -125,7 +125,7 @@ impl Terms {
     const COUNT: usize = 32;
     const STEP: (u64, u64) = (5, 6);
     /// How many levels of steps there are; they follow from each other in the same way.
-    const STEP_COUNT: usize = 16;
+    const STEP_COUNT: usize = 12;
     /// Beside a plan nothing is asked for where less noise is left than such a part of it: it would be too dear.
     const LITTLE: u64 = 20;
 
