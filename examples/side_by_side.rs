@@ -180,24 +180,23 @@ fn filters() -> Result<(), Box<dyn Error>> {
 fn priced() -> Result<(), Box<dyn Error>> {
     let budget = Budget::from_decimal("3", "1e-5")?;
     let (alone, planned) = (Clock::new(budget)?, Clock::for_plan(budget, &[(cost(Q, 1.1)?, STEPS)], 0.1)?);
-    let sampled = |q: f64, noise: f64| Ok::<_, Box<dyn Error>>(cost(q, noise)?);
     let one = |mechanism: Mechanism| Cost::of(&mechanism, Neighbors::AddRemove);
     let mechanisms = [
-        ("sampled, q 0.01, noise 1", sampled(0.01, 1.0)?),
-        ("sampled, q 0.0001, noise 0.6", sampled(0.0001, 0.6)?),
-        ("sampled, q 0.2, noise 4", sampled(0.2, 4.0)?),
+        ("sampled, q 0.01, noise 1", cost(0.01, 1.0)?),
+        ("sampled, q 0.0001, noise 0.6", cost(0.0001, 0.6)?),
+        ("sampled, q 0.2, noise 4", cost(0.2, 4.0)?),
         ("laplace, scale 10", one(Mechanism::laplace(10.0)?)?),
         ("pure, 0.05", one(Mechanism::pure(0.05)?)?),
         ("zcdp, 0.001", one(Mechanism::from(mechanism::Zcdp { rho: Rho::new(0.001)? }))?),
     ];
-    for (name, cost) in mechanisms {
+    for (name, priced) in mechanisms {
         for (clock, rule) in [("clock", &alone), ("clock for a plan", &planned)] {
             let fresh = || rule.reference().with(rule.reference().terms().clone()).expect("the same again");
             // What is left at each level is known after the first price.
             let warm = fresh();
-            let _ = warm.prices(&sampled(0.03, 1.7)?);
+            let _ = warm.prices(&cost(0.03, 1.7)?);
             let start = Instant::now();
-            let known = std::hint::black_box(warm.prices(&cost)).is_some();
+            let known = std::hint::black_box(warm.prices(&priced)).is_some();
             let seconds = start.elapsed().as_secs_f64();
             println!(
                 r#"{{"task": "priced", "method": "{clock}", "mechanism": "{name}", "known": {known}, "seconds": {seconds:e}}}"#
@@ -230,8 +229,11 @@ fn read_after_each() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// A filter, its name, and what is asked of it.
+type Decided = (&'static str, AnyRule, Cost);
+
 /// A clock and a charge that it knows: noise, steps, steps of its plan, and others beside the plan.
-fn clocks() -> Result<Vec<(&'static str, AnyRule, Cost)>, Box<dyn Error>> {
+fn clocks() -> Result<Vec<Decided>, Box<dyn Error>> {
     let budget = Budget::from_decimal("8", "1e-6")?;
     let planned = || Ok::<_, Box<dyn Error>>(Clock::for_plan(budget, &[(cost(1e-4, 2.0)?, 1 << 40)], 0.5)?.into());
     Ok(vec![
@@ -262,7 +264,7 @@ fn decisions() -> Result<(), Box<dyn Error>> {
 }
 
 #[expect(clippy::print_stdout, reason = "its output is its purpose")]
-fn decisions_on(rules: &[(&str, AnyRule, Cost)], counts: &[u64]) -> Result<(), Box<dyn Error>> {
+fn decisions_on(rules: &[Decided], counts: &[u64]) -> Result<(), Box<dyn Error>> {
     for (name, rule, step) in rules {
         let mut filter = Filter::new(rule.clone(), Neighbors::AddRemove);
         let charge = filter.price(step)?;

@@ -3,11 +3,14 @@
 //! What is stored is the rule's parameters (ε, δ, orders, weights), never numbers derived from them, and the exact sums. A
 //! filter whose stored sums pass its budget loads and refuses everything.
 
+use crate::cost::{Cost, CostError};
 use crate::curve::Orders;
 use crate::filter::{AnyRule, Budget, BudgetError, Filter, Rule};
+use crate::loss::{LossLaw, NoLaw};
+use crate::mechanism::Mechanism as Checked;
 use crate::params::{Delta, Epsilon, Neighbors as Relation, OutOfDomain};
 use crate::prior::Prior;
-use crate::wire::{Neighbors, Number};
+use crate::wire::{Mechanism, Neighbors, Number};
 use paygo_numeric::Amount;
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +151,31 @@ impl From<&Filter<AnyRule>> for StoredFilter {
             spent: filter.sums().lanes().iter().map(|&sum| sum.into()).collect(),
             slack_spent: filter.sums().slack().into(),
         }
+    }
+}
+
+/// A law of the privacy loss as it is stored: its steps, never numbers that were made from them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredLossLaw {
+    /// Which datasets are neighbors.
+    pub neighbors: Neighbors,
+    /// All steps together.
+    pub steps: Mechanism,
+}
+
+impl From<&LossLaw> for StoredLossLaw {
+    fn from(law: &LossLaw) -> Self {
+        let cost = law.cost();
+        Self { neighbors: cost.neighbors().into(), steps: Mechanism::from(&cost.mechanism()) }
+    }
+}
+
+impl TryFrom<&StoredLossLaw> for LossLaw {
+    type Error = NoLaw;
+    fn try_from(stored: &StoredLossLaw) -> Result<Self, NoLaw> {
+        let steps = Checked::try_from(&stored.steps).map_err(CostError::from)?;
+        Self::of(&Cost::of(&steps, stored.neighbors.into())?)
     }
 }
 

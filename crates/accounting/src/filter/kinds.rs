@@ -83,6 +83,7 @@ macro_rules! kinds {
         }
 
         /// A rule whose kind is known only at run time.
+        #[expect(clippy::large_enum_variant, reason = "there is one for each budget")]
         #[derive(Clone, Debug, PartialEq)]
         pub enum AnyRule {
             $(#[doc = $help] $rule($rule),)*

@@ -370,7 +370,7 @@ impl Prepared {
             Question::DeltaAt(_) if grows || aimed.guess.is_some() => {
                 Question::EpsilonAt(Delta::from_upper_bound(guess.min(0.5)))
             }
-            _ => question,
+            Question::DeltaAt(_) | Question::EpsilonAt(_) => question,
         };
         let aim = Sketches::new(pairs, way.added, negligible, growth).aim(question, share)?;
         // Atoms are best on the lattice: those of the mechanism that runs most often.

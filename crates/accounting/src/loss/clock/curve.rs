@@ -117,14 +117,14 @@ impl Curve {
         let Some(end) = self.end(t, eta) else { return f64::INFINITY };
         let width = t.sqrt() / FINENESS;
         let count = (end / width).ceil();
-        if !(count < MOST_INTERVALS) {
+        if count.is_nan() || count >= MOST_INTERVALS {
             return f64::INFINITY;
         }
         let (mut worst, mut x, mut near) = (0.0f64, 0.0, 0);
         while x < end {
             near = self.suits(t, x + 0.5 * width, near);
             worst = worst.max(self.short_between(t, b, eta, &self.moments[near], (x, x + width)));
-            if !(worst < f64::INFINITY) {
+            if worst.is_nan() || worst == f64::INFINITY {
                 return f64::INFINITY;
             }
             x += width;

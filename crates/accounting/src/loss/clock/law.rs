@@ -50,7 +50,7 @@ struct Known {
 
 /// The tilt at or below a positive one, of six for each power of two: those are asked for again and again.
 pub(super) fn on_grid(tilt: f64) -> f64 {
-    const SIXTHS: [f64; 6] = [1.0, 1.1225, 1.26, 1.4142, 1.5874, 1.7818];
+    const SIXTHS: [f64; 6] = [1.0, 1.1225, 1.26, 1.41, 1.5874, 1.7818];
     let base = power_of_two(tilt.log2());
     let part = SIXTHS.into_iter().rev().find(|part| part * base <= tilt);
     base * part.unwrap_or(1.0)
