@@ -3,6 +3,7 @@
 use super::job::Job;
 use super::shared::SharedGate;
 use crate::cli::output::{json_number, shown_up};
+use paygo_accounting::cost::Cost;
 use paygo_accounting::filter::{AnyRule, Filter, Mixture, Rule as _};
 use paygo_accounting::loss::tightest_of_all;
 use paygo_accounting::params::Delta;
@@ -58,6 +59,8 @@ impl Claims {
         if let Some(why) = &job.spoiled {
             return not_private(why);
         }
+        // The run asks the gate about some of it: before it is locked.
+        let charged = training.charged()?;
         let gate = gate.lock().unwrap_or_else(PoisonError::into_inner);
         let guarantee = gate.filter().guarantee(Delta::new(privacy.delta.down("delta")?)?, &privacy.privacy_unit);
         // The rule was made for the budget: rounding must not show more.
@@ -79,7 +82,7 @@ impl Claims {
                 ""
             }
         );
-        let spent = if let AnyRule::Clock(_) = rule { spent(gate.filter(), training)? } else { None };
+        let spent = if let AnyRule::Clock(_) = rule { spent(gate.filter(), &charged)? } else { None };
         drop(gate);
         Ok(Self {
             promise,
@@ -106,8 +109,7 @@ impl Claims {
 }
 
 /// What was spent on a clock, and what it would have been by Rényi orders.
-fn spent(filter: &Filter<AnyRule>, training: &Run<'_, Network>) -> anyhow::Result<Option<Spent>> {
-    let charged = training.charged()?;
+fn spent(filter: &Filter<AnyRule>, charged: &[Cost]) -> anyhow::Result<Option<Spent>> {
     let (Some((first, others)), Some(&budget)) = (charged.split_first(), filter.rule().budget()) else {
         return Ok(None);
     };

@@ -603,25 +603,24 @@ impl Kind {
     }
 }
 
+/// The last so many steps, and noise.
+fn tail(kinds: &[Kind], steps: u64, noise: Amount) -> Vec<Amount> {
+    let mut left = steps;
+    let last = kinds.iter().rev().map(|kind| {
+        let of = kind.count.get().min(left);
+        left -= of;
+        Amount::ONE.times(of)
+    });
+    let mut tail: Vec<Amount> = last.collect();
+    tail.reverse();
+    tail.push(noise);
+    tail
+}
+
 /// All levels, in the order in which they are asked.
 fn levels(kinds: &[Kind], terms: &Terms) -> Vec<Level> {
     let noise = kinds.len();
-    // The last so many steps, and noise.
-    let tail = |steps: u64, noise: Amount| -> Vec<Amount> {
-        let mut left = steps;
-        let mut tail: Vec<Amount> = kinds
-            .iter()
-            .rev()
-            .map(|kind| {
-                let of = kind.count.get().min(left);
-                left -= of;
-                Amount::ONE.times(of)
-            })
-            .collect();
-        tail.reverse();
-        tail.push(noise);
-        tail
-    };
+    let tail = |steps: u64, noise: Amount| tail(kinds, steps, noise);
     // Of which kind the step is that comes before the last so many.
     let coin = |steps: u64| {
         let (mut at, mut after) = (noise, 0);
@@ -663,14 +662,19 @@ fn levels(kinds: &[Kind], terms: &Terms) -> Vec<Level> {
         turn: Turn::LastNoise,
         noise: None,
     }));
-    let below = |at: &Level| {
-        let mut those = all.iter().enumerate().filter(|(_, other)| other.coin == noise);
+    with_noise(all, noise)
+}
+
+/// Each with the level in noise at which what is held is paid for if others pay here.
+fn with_noise(mut all: Vec<Level>, noise: usize) -> Vec<Level> {
+    let below = |(index, at): (usize, &Level)| {
         let is_below = |other: &Level| other.left.iter().zip(&at.left).all(|(other, at)| other <= at);
-        those.find(|(_, other)| is_below(other)).map(|(index, _)| index)
+        let those = all.iter().position(|other| other.coin == noise && is_below(other));
+        if at.coin == noise { Some(index) } else { those }
     };
-    let found: Vec<_> = all.iter().map(below).collect();
-    for (index, (level, found)) in all.iter_mut().zip(found).enumerate() {
-        level.noise = if level.coin == noise { Some(index) } else { found };
+    let found: Vec<_> = all.iter().enumerate().map(below).collect();
+    for (level, found) in all.iter_mut().zip(found) {
+        level.noise = found;
     }
     all
 }
