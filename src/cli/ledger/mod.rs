@@ -23,6 +23,7 @@ use super::words::{complaint, note_large_delta, number};
 use anyhow::Context;
 use arguments::{AllowArguments, Command, CreateArguments, GrantArguments, SpendArguments, WhatIfArguments};
 use open::Missing;
+use paygo_accounting::params::{Count, Neighbors, OutOfDomain};
 use paygo_accounting::wire::{Mechanism, Release};
 use paygo_ledger::Name;
 use paygo_ledger::entry::Role;
@@ -43,15 +44,27 @@ fn blocks(names: Option<&Vec<Name>>) -> Option<Blocks> {
 }
 
 impl WhatIfArguments {
-    /// The one that is asked for and those that follow.
-    fn mechanisms(&self) -> anyhow::Result<(Mechanism, Vec<Mechanism>)> {
+    /// What is asked, and of a plan how many steps it has.
+    fn question(&self, open: &Open) -> anyhow::Result<(Question, Option<u64>)> {
+        let blocks = blocks(self.blocks.as_ref());
         let Some(path) = &self.plan else {
-            return Ok((self.mechanism.clone().context("give a mechanism or --plan")?, Vec::new()));
+            let mechanism = self.mechanism.clone().context("give a mechanism, or --plan FILE")?;
+            return Ok((Question { mechanism, then: Vec::new(), blocks }, None));
         };
-        let releases = read_plan(path)?.releases.into_iter();
+        let (plan, neighbors) = (read_plan(path)?, open.ask(&self.dataset, ShowDataset)?.neighbors);
+        anyhow::ensure!(
+            plan.neighbors == neighbors,
+            "the plan is for {} neighbors, and dataset {} is about {}; expected the same",
+            Neighbors::from(plan.neighbors),
+            self.dataset,
+            Neighbors::from(neighbors)
+        );
+        let mut steps = plan.releases.iter().map(|release| release.count.count("count").map(Count::get));
+        let steps = steps.try_fold(0u64, |sum, count| Ok::<_, OutOfDomain>(sum.saturating_add(count?)))?;
+        let releases = plan.releases.into_iter();
         let mut all = releases.map(|Release { count, mechanism }| Mechanism::Repeat { count, of: Box::new(mechanism) });
-        let first = all.next().context("the plan has no releases")?;
-        Ok((first, all.collect()))
+        let mechanism = all.next().context("the plan has no releases")?;
+        Ok((Question { mechanism, then: all.collect(), blocks }, Some(steps)))
     }
 }
 
@@ -112,8 +125,8 @@ impl Asking {
                 self.done(&done, &format!("what was not used of reservation {id} is free again"))
             }
             Command::WhatIf(what_if) => {
-                let ((mechanism, then), blocks) = (what_if.mechanisms()?, blocks(what_if.blocks.as_ref()));
-                show::what_if(&open.ask(&what_if.dataset, Question { mechanism, then, blocks })?, json)
+                let (question, steps) = what_if.question(open)?;
+                show::what_if(&open.ask(&what_if.dataset, question)?, steps, json)
             }
             Command::Show { dataset: Some(dataset) } => show::one(&open.ask(dataset, ShowDataset)?, json),
             Command::Show { dataset: None } => show::all(&open.ask(&(), ListDatasets)?, json),

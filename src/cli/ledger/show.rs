@@ -47,7 +47,7 @@ pub(super) fn answer(answer: &Answer) -> String {
     }
 }
 
-pub(super) fn what_if(answer: &WhatIf, json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn what_if(answer: &WhatIf, steps: Option<u64>, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         print_json(&serde_json::to_value(answer)?)?;
     } else {
@@ -55,9 +55,11 @@ pub(super) fn what_if(answer: &WhatIf, json: bool) -> anyhow::Result<ExitCode> {
             Decision::Admit => "would be admitted",
             Decision::Refuse => "would be refused",
         };
-        let fit = match answer.in_turn {
-            Some(in_turn) => format!("one after another {in_turn} releases of the plan would fit"),
-            None => {
+        let fit = match (steps, answer.in_turn.unwrap_or(answer.largest_count)) {
+            (Some(steps), fit) => {
+                format!("{} of the plan's {steps} steps would fit, one after another", fit.min(steps))
+            }
+            (None, _) => {
                 format!("with it {}; {} of the same would fit", of(&answer.after, &answer.budget), answer.largest_count)
             }
         };

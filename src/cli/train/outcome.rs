@@ -109,7 +109,7 @@ impl Outcome<'_, '_> {
         }
         if let (Some(Spent { clock, by_orders }), Some(kept)) = (&claims.spent, &claims.kept) {
             print(&format!(
-                "spent: epsilon {} of {} on the clock; Rényi orders would have needed {}",
+                "spent: epsilon {} of {} by the clock, a gauge and no promise; Rényi orders would have needed {} for the same steps",
                 shown_up(*clock),
                 kept.shown,
                 shown_up(*by_orders)
