@@ -154,7 +154,8 @@ impl From<&Filter<AnyRule>> for StoredFilter {
     }
 }
 
-/// A law of the privacy loss as it is stored: its steps, never numbers that were made from them.
+/// A law of the privacy loss as it is stored: its steps, never numbers that were made from them. A parameter that is a short decimal comes
+/// back as that decimal, read to the side on which the law is not smaller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredLossLaw {
