@@ -352,3 +352,39 @@ fn a_log_goes_elsewhere_and_comes_back() {
     let whole = place.ledger_in("other.ledger", &["import", "log.jsonl"]);
     assert!(whole.status.success(), "nothing of those was taken over");
 }
+
+/// A whole plan, one release after another: what is admitted then is what was told before, and not what all of it at once would be.
+#[test]
+fn a_whole_plan_is_asked_about() {
+    let place = Place::new();
+    place.json(0, &["create", "sales", "--epsilon", "2", "--delta", "1e-5"]);
+    let step =
+        |noise: f64| json!({"poisson_sampled_gaussian": {"sampling_probability": 0.08, "noise_multiplier": noise}});
+    // Cheap steps first and dear ones last, when less is left.
+    let releases: Vec<Value> =
+        (0..4u32).map(|i| json!({"count": 12, "mechanism": step(2.0 - 0.3 * f64::from(i))})).collect();
+    let write =
+        |name: &str, plan: Value| std::fs::write(place.folder.path().join(name), plan.to_string()).expect("written");
+    write("plan.json", json!({"delta": 1e-5, "releases": releases}));
+    let told = place.json(1, &["what-if", "sales", "--plan", "plan.json"]);
+    let fit = told["in_turn"].as_u64().expect("a number");
+    assert!(fit > 12 && fit < 48, "{told}");
+    let mut admitted = 0;
+    for (i, release) in releases.iter().enumerate() {
+        for j in 0..12 {
+            let words = release["mechanism"].to_string();
+            let output = place.ledger(&["spend", "sales", &format!("q{i}-{j}"), &words]);
+            if output.status.code() != Some(0) {
+                break;
+            }
+            admitted += 1;
+        }
+        if admitted < 12 * (i as u64 + 1) {
+            break;
+        }
+    }
+    assert_eq!(admitted, fit);
+    write("other.json", json!({"neighbors": "zero-out", "delta": 1e-5, "releases": releases}));
+    place.complains(&["what-if", "sales", "--plan", "other.json"], "the plan is for zero-out neighbors");
+    place.complains(&["what-if", "sales"], "required arguments");
+}

@@ -153,7 +153,7 @@ pub struct Cancel {
 pub struct Question {
     /// What would be run.
     pub mechanism: Mechanism,
-    /// What would be run after it, one after another: 256 at most.
+    /// What would be run after it, one after another: 64 at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<Mechanism>,
     /// Which blocks it would touch.

@@ -216,7 +216,7 @@ pub(super) struct WhatIfArguments {
     pub(super) mechanism: Option<Mechanism>,
     /// A plan instead of one mechanism, in TOML or JSON: its releases, one after another.
     ///
-    /// A plan of at most 257 different releases, each as often as it says.
+    /// A plan of at most 65 different releases, each as often as it says.
     #[arg(long, value_name = "FILE", conflicts_with = "mechanism")]
     pub(super) plan: Option<PathBuf>,
     /// Names of the blocks to charge, separated by commas, or `all`.

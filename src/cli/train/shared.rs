@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Rounds that are reserved at once.
 const MAX_ROUNDS: u64 = 4096;
 /// Kinds of rounds that a ledger is asked about at once; more take it long to price.
-const MAX_DIFFERENT: usize = 256;
+const MAX_DIFFERENT: usize = 65;
 /// How long they should take.
 const WHILE: Duration = Duration::from_secs(1);
 /// How long what was reserved can be given back, in seconds: a week.

@@ -31,7 +31,7 @@ const MAX_MECHANISM: usize = 1 << 16;
 /// How many priced mechanisms are remembered.
 const MAX_PRICED: usize = 4096;
 /// Mechanisms that may follow the first of a question.
-const MAX_THEN: usize = 256;
+const MAX_THEN: usize = 64;
 /// Entries closer than this are read together.
 const NEAR: u64 = 64;
 /// An hour and a week, in seconds.

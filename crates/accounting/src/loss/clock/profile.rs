@@ -39,7 +39,7 @@ pub(super) fn profile(rest: &Rest<'_>, x: f64, about: f64) -> f64 {
         if !is_rough || least <= about {
             break;
         }
-        let (other, rough) = of_finite(&Rest { noise, ..rest.clone() }, x, about);
+        let (other, rough) = of_finite(&Rest { noise, known: None, ..rest.clone() }, x, about);
         (least, is_rough) = (least.min(other), rough);
     }
     add_up(least, lost)
