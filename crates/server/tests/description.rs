@@ -96,12 +96,14 @@ impl Maker<'_> {
         }
     }
 
-    /// What is required, and now and then what is not.
+    /// What is required, and now and then what is not: mostly a budget, without which no dataset is made.
     fn object(&mut self, schema: &Value, depth: usize) -> Value {
         let needed: Vec<&str> = strings(&schema["required"]).collect();
         let mut made = Map::new();
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-            if needed.contains(&name.as_str()) || self.dice.roll(5) == 0 {
+            let is_budget = matches!(name.as_str(), "epsilon" | "delta");
+            let is_there = if is_budget { self.dice.roll(3) > 0 } else { self.dice.roll(5) == 0 };
+            if needed.contains(&name.as_str()) || is_there {
                 let is_id = field["$ref"].as_str().is_some_and(|name| name.ends_with("/RequestId"));
                 let id = json!(format!("q{}", self.dice.roll(500)));
                 made.insert(name.clone(), if is_id { id } else { self.make(field, depth + 1) });
